@@ -1,0 +1,13 @@
+# Installs the headers and the package files for find_package(waveattn).
+include(CMakePackageConfigHelpers)
+set(_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/waveattn)
+if(NOT SKBUILD)
+  # Which HIP declarations a consumer uses is decided where it builds, so the exported target carries no define.
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/waveattn DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT headers)
+  configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/waveattnConfig.cmake.in ${PROJECT_BINARY_DIR}/waveattnConfig.cmake
+    INSTALL_DESTINATION ${_package_dir} PATH_VARS CMAKE_INSTALL_INCLUDEDIR)
+  write_basic_package_version_file(${PROJECT_BINARY_DIR}/waveattnConfigVersion.cmake COMPATIBILITY SameMinorVersion ARCH_INDEPENDENT)
+  install(FILES ${PROJECT_BINARY_DIR}/waveattnConfig.cmake ${PROJECT_BINARY_DIR}/waveattnConfigVersion.cmake
+    ${PROJECT_SOURCE_DIR}/cmake/HipToolchain.cmake
+    DESTINATION ${_package_dir} COMPONENT headers)
+endif()

@@ -1,0 +1,94 @@
+// Device intrinsics. The intrinsics*.h files of this folder are the only ones with compiler builtins of the target, so
+// kernels need no device library and compile alike with a full ROCm and with a bare clang.
+//
+// This file holds what every target has; intrinsics_gfx1030.h, intrinsics_gfx12.h and intrinsics_cdna.h the rest.
+// A function whose instruction a target lacks may be declared for all of them: clang checks when it is emitted, and
+// only kernels behind `if constexpr (compiled_for<...>)` call it.
+#pragma once
+
+#include "waveattn/arch/arch.h"
+#include "waveattn/core/numeric.h"
+
+#ifdef __HIP__
+
+#    define WAVEATTN_DEVICE __device__ __forceinline__
+
+namespace waveattn::arch {
+
+// ---- vectors of registers ----
+template <class T, int N> using Vector = T __attribute__((ext_vector_type(N)));
+using float2v = Vector<float, 2>;
+using float4v = Vector<float, 4>;
+using float8v = Vector<float, 8>;
+using float16v = Vector<float, 16>;
+using int2v = Vector<int, 2>;
+using int4v = Vector<int, 4>;
+using int8v = Vector<int, 8>;
+using int16v = Vector<int, 16>;
+using uint4v = Vector<unsigned, 4>;
+using short4v = Vector<short, 4>;
+using short8v = Vector<short, 8>;
+using half2v = Vector<_Float16, 2>;
+using half4v = Vector<_Float16, 4>;
+using half8v = Vector<_Float16, 8>;
+
+// ---- where am I ----
+WAVEATTN_DEVICE unsigned thread_x() { return __builtin_amdgcn_workitem_id_x(); }
+WAVEATTN_DEVICE unsigned block_x() { return __builtin_amdgcn_workgroup_id_x(); }
+WAVEATTN_DEVICE unsigned block_y() { return __builtin_amdgcn_workgroup_id_y(); }
+WAVEATTN_DEVICE unsigned block_z() { return __builtin_amdgcn_workgroup_id_z(); }
+// The lane within a wave of the present pass.
+WAVEATTN_DEVICE unsigned lane_id() {
+    if constexpr (wave_size(this_pass) == 64)
+        return __builtin_amdgcn_mbcnt_hi(~0u, __builtin_amdgcn_mbcnt_lo(~0u, 0u));
+    else
+        return __builtin_amdgcn_mbcnt_lo(~0u, 0u);
+}
+// The value of the first active lane, in a scalar register: tells the compiler that it is the same in the whole wave.
+WAVEATTN_DEVICE int uniform(int value) { return __builtin_amdgcn_readfirstlane(value); }
+WAVEATTN_DEVICE float uniform(float value) {
+    return __builtin_bit_cast(float, __builtin_amdgcn_readfirstlane(__builtin_bit_cast(int, value)));
+}
+WAVEATTN_DEVICE std::int64_t uniform(std::int64_t value) {
+    const int low = uniform(int(value)), high = uniform(int(value >> 32));
+    return std::int64_t(std::uint64_t(std::uint32_t(high)) << 32 | std::uint32_t(low));
+}
+
+// ---- arithmetic ----
+WAVEATTN_DEVICE float exp2(float x) { return __builtin_amdgcn_exp2f(x); } // v_exp_f32: 1 ulp, denormal results are 0
+WAVEATTN_DEVICE float log2(float x) { return __builtin_amdgcn_logf(x); }  // v_log_f32: 1 ulp, denormal inputs are 0
+WAVEATTN_DEVICE float reciprocal(float x) { return __builtin_amdgcn_rcpf(x); } // v_rcp_f32: 1 ulp
+WAVEATTN_DEVICE float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+WAVEATTN_DEVICE float max(float a, float b) { return __builtin_fmaxf(a, b); } // the other operand where one is NaN
+WAVEATTN_DEVICE float min(float a, float b) { return __builtin_fminf(a, b); }
+WAVEATTN_DEVICE float abs(float x) { return __builtin_fabsf(x); }
+inline constexpr float log2e = 1.44269504088896340736f;
+inline constexpr float ln2 = 0.693147180559945309417f;
+inline constexpr float infinity = __builtin_inff();
+
+// ---- lanes ----
+// The value of lane (lane ^ mask), through the LDS crossbar: any mask below the wave size.
+WAVEATTN_DEVICE int shuffle_xor(int value, int mask) {
+    return __builtin_amdgcn_ds_bpermute(int(lane_id() ^ unsigned(mask)) * 4, value);
+}
+WAVEATTN_DEVICE float shuffle_xor(float value, int mask) {
+    return __builtin_bit_cast(float, shuffle_xor(__builtin_bit_cast(int, value), mask));
+}
+
+// ---- synchronisation and scheduling ----
+// A workgroup barrier that orders LDS accesses (and global ones of the workgroup) around it.
+WAVEATTN_DEVICE void barrier() {
+    __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
+    __builtin_amdgcn_s_barrier();
+    __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
+}
+// Nothing moves across at compile time, except the classes of instructions in `mask` (LLVM's sched_barrier bits).
+template <int Mask = 0> WAVEATTN_DEVICE void schedule_barrier() { __builtin_amdgcn_sched_barrier(Mask); }
+template <int Priority> WAVEATTN_DEVICE void set_priority() { __builtin_amdgcn_s_setprio(Priority); }
+
+// The body of a kernel on a target that it was not written for.
+WAVEATTN_DEVICE void trap_stub() { __builtin_trap(); }
+
+} // namespace waveattn::arch
+
+#endif

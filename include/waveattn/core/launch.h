@@ -1,0 +1,38 @@
+// Launching a kernel: typed arguments, one error check, no allocation.
+#pragma once
+
+#include "waveattn/core/status.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <tuple>
+#include <utility>
+
+namespace waveattn {
+
+namespace detail {
+template <class Tuple, std::size_t... I>
+hipError_t launch_packed(const void* kernel, dim3 grid, dim3 block, std::size_t dynamic_lds, hipStream_t stream,
+    Tuple& values, std::index_sequence<I...>) {
+    void* pointers[] = {const_cast<void*>(static_cast<const void*>(&std::get<I>(values)))..., nullptr};
+    return hipLaunchKernel(kernel, grid, block, pointers, dynamic_lds, stream);
+}
+} // namespace detail
+
+// Launches `kernel` on `stream` of the current device; `dynamic_lds` in bytes. The arguments convert to the kernel's
+// parameter types. Throws HipFailure naming `name`; Unsupported where the grid exceeds what HIP can launch.
+template <class... Parameter, class... Argument>
+void launch(const char* name, void (*kernel)(Parameter...), std::int64_t blocks, int threads, std::size_t dynamic_lds,
+    hipStream_t stream, Argument&&... arguments) {
+    static_assert(sizeof...(Parameter) == sizeof...(Argument));
+    // HIP limits a grid to 2^32 - 1 work-items along x.
+    require<Unsupported>(blocks > 0 && blocks <= std::numeric_limits<std::uint32_t>::max() / threads, name, ": ",
+        blocks, " workgroups of ", threads, " threads exceed the 2^32 - 1 work-items of a HIP launch");
+    std::tuple<Parameter...> values(std::forward<Argument>(arguments)...);
+    check_hip(detail::launch_packed(reinterpret_cast<const void*>(kernel), dim3(std::uint32_t(blocks)),
+                  dim3(std::uint32_t(threads)), dynamic_lds, stream, values, std::index_sequence_for<Parameter...>{}),
+        name);
+}
+
+} // namespace waveattn
