@@ -1,0 +1,1 @@
+"""Reading compiled AMDGPU kernels: resources, occupancy, instruction counts."""
