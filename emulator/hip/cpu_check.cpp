@@ -1,5 +1,5 @@
-// Ends the process with a reason where the CPU lacks the instructions that the library is compiled for, instead of leaving
-// it to an illegal instruction later. Compiled for the baseline of x86-64.
+// Ends the process with a reason where the CPU lacks the instructions that the library is compiled for, instead of
+// leaving it to an illegal instruction later. Compiled for the baseline of x86-64.
 #include <cpuid.h>
 #include <cstdio>
 #include <cstdlib>

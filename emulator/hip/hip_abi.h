@@ -1,19 +1,19 @@
-// The HIP runtime API as the emulator implements it (HIP 7.1): our own declarations, so that no ROCm is needed to build it.
-// GFXEMU_SYSTEM_HIP takes the declarations of a ROCm instead; the tests compile the runtime that way, where its headers are
-// found, so that every prototype is checked against them.
+// The HIP runtime API as the emulator implements it (HIP 7.1): our own declarations, so that no ROCm is needed to build
+// it. GFXEMU_SYSTEM_HIP takes the declarations of a ROCm instead; the tests compile the runtime that way, where its
+// headers are found, so that every prototype is checked against them.
 #pragma once
 #ifdef GFXEMU_SYSTEM_HIP
-#ifndef __HIP_PLATFORM_AMD__
-#define __HIP_PLATFORM_AMD__ 1
-#endif
-#include <hip/hip_runtime_api.h>
+#    ifndef __HIP_PLATFORM_AMD__
+#        define __HIP_PLATFORM_AMD__ 1
+#    endif
+#    include <hip/hip_runtime_api.h>
 #else
-#include "hip/hip_abi_types.h"
+#    include "hip/hip_abi_types.h"
 
 // As hipRuntimeGetVersion reports it: major * 10^7 + minor * 10^5 + patch.
-#define HIP_VERSION 70125424
+#    define HIP_VERSION 70125424
 
-#pragma GCC visibility push(default)
+#    pragma GCC visibility push(default)
 extern "C" {
 // ---- devices, contexts, errors ----
 hipError_t hipInit(unsigned flags);
@@ -79,8 +79,10 @@ const char* hipGetErrorName(hipError_t e);
 const char* hipGetErrorString(hipError_t e);
 hipError_t hipDrvGetErrorName(hipError_t e, const char** s);
 hipError_t hipDrvGetErrorString(hipError_t e, const char** s);
-hipError_t hipGetProcAddress(const char* name, void** fn, int version, uint64_t flags, hipDriverProcAddressQueryResult* status);
-hipError_t hipGetDriverEntryPoint(const char* name, void** fn, unsigned long long flags, hipDriverEntryPointQueryResult* status);
+hipError_t hipGetProcAddress(
+    const char* name, void** fn, int version, uint64_t flags, hipDriverProcAddressQueryResult* status);
+hipError_t hipGetDriverEntryPoint(
+    const char* name, void** fn, unsigned long long flags, hipDriverEntryPointQueryResult* status);
 const char* hipApiName(uint32_t);
 
 // ---- memory ----
@@ -135,7 +137,8 @@ hipError_t hipMemcpyPeer(void* d, int a, const void* s, int b, size_t n);
 hipError_t hipMemcpyPeerAsync(void* d, int a, const void* s, int b, size_t n, hipStream_t h);
 hipError_t hipMemcpy_spt(void* d, const void* s, size_t n, hipMemcpyKind k);
 hipError_t hipMemcpyAsync_spt(void* d, const void* s, size_t n, hipMemcpyKind k, hipStream_t h);
-hipError_t hipMemcpyBatchAsync(void** d, void** s, size_t* n, size_t count, hipMemcpyAttributes*, size_t*, size_t, size_t* fail, hipStream_t h);
+hipError_t hipMemcpyBatchAsync(
+    void** d, void** s, size_t* n, size_t count, hipMemcpyAttributes*, size_t*, size_t, size_t* fail, hipStream_t h);
 hipError_t hipMemcpyToSymbol(const void* y, const void* s, size_t n, size_t o, hipMemcpyKind k);
 hipError_t hipMemcpyToSymbolAsync(const void* y, const void* s, size_t n, size_t o, hipMemcpyKind k, hipStream_t h);
 hipError_t hipMemcpyFromSymbol(void* d, const void* y, size_t n, size_t o, hipMemcpyKind k);
@@ -145,9 +148,11 @@ hipError_t hipMemcpyFromSymbol_spt(void* d, const void* y, size_t n, size_t o, h
 hipError_t hipMemcpyToSymbolAsync_spt(const void* y, const void* s, size_t n, size_t o, hipMemcpyKind k, hipStream_t h);
 hipError_t hipMemcpyFromSymbolAsync_spt(void* d, const void* y, size_t n, size_t o, hipMemcpyKind k, hipStream_t h);
 hipError_t hipMemcpy2D(void* d, size_t dp, const void* s, size_t sp, size_t w, size_t h, hipMemcpyKind k);
-hipError_t hipMemcpy2DAsync(void* d, size_t dp, const void* s, size_t sp, size_t w, size_t h, hipMemcpyKind k, hipStream_t r);
+hipError_t hipMemcpy2DAsync(
+    void* d, size_t dp, const void* s, size_t sp, size_t w, size_t h, hipMemcpyKind k, hipStream_t r);
 hipError_t hipMemcpy2D_spt(void* d, size_t dp, const void* s, size_t sp, size_t w, size_t h, hipMemcpyKind k);
-hipError_t hipMemcpy2DAsync_spt(void* d, size_t dp, const void* s, size_t sp, size_t w, size_t h, hipMemcpyKind k, hipStream_t r);
+hipError_t hipMemcpy2DAsync_spt(
+    void* d, size_t dp, const void* s, size_t sp, size_t w, size_t h, hipMemcpyKind k, hipStream_t r);
 hipError_t hipMemcpy3D(const hipMemcpy3DParms* p);
 hipError_t hipMemcpy3DAsync(const hipMemcpy3DParms* p, hipStream_t r);
 hipError_t hipMemcpy3D_spt(const hipMemcpy3DParms* p);
@@ -189,7 +194,8 @@ hipChannelFormatDesc hipCreateChannelDesc(int x, int y, int z, int w, hipChannel
 
 // ---- modules, functions, launches ----
 void** __hipRegisterFatBinary(const void* data);
-void __hipRegisterFunction(void** modules, const void* stub, char*, const char* name, unsigned, void*, void*, void*, void*, int*);
+void __hipRegisterFunction(
+    void** modules, const void* stub, char*, const char* name, unsigned, void*, void*, void*, void*, int*);
 void __hipRegisterVar(void** modules, void* var, char*, char* name, int, size_t size, int, int);
 void __hipRegisterManagedVar(void** modules, void** pointer, void* init, const char* name, size_t size, unsigned);
 void __hipRegisterSurface(void**, void*, char*, char*, int, int);
@@ -207,8 +213,10 @@ hipError_t hipModuleGetFunctionCount(unsigned* n, hipModule_t h);
 hipError_t hipModuleGetGlobal(hipDeviceptr_t* p, size_t* n, hipModule_t h, const char* name);
 hipError_t hipGetSymbolAddress(void** p, const void* var);
 hipError_t hipGetSymbolSize(size_t* n, const void* var);
-hipError_t hipLibraryLoadData(hipLibrary_t* l, const void* image, hipJitOption**, void**, unsigned, hipLibraryOption**, void**, unsigned);
-hipError_t hipLibraryLoadFromFile(hipLibrary_t* l, const char* path, hipJitOption**, void**, unsigned, hipLibraryOption**, void**, unsigned);
+hipError_t hipLibraryLoadData(
+    hipLibrary_t* l, const void* image, hipJitOption**, void**, unsigned, hipLibraryOption**, void**, unsigned);
+hipError_t hipLibraryLoadFromFile(
+    hipLibrary_t* l, const char* path, hipJitOption**, void**, unsigned, hipLibraryOption**, void**, unsigned);
 hipError_t hipLibraryUnload(hipLibrary_t l);
 hipError_t hipLibraryGetKernel(hipKernel_t* k, hipLibrary_t l, const char* name);
 hipError_t hipLibraryGetKernelCount(unsigned* n, hipLibrary_t l);
@@ -217,13 +225,18 @@ hipError_t hipLaunchKernel(const void* f, dim3 g, dim3 b, void** args, size_t ld
 hipError_t hipLaunchKernel_spt(const void* f, dim3 g, dim3 b, void** args, size_t lds, hipStream_t s);
 hipError_t hipLaunchCooperativeKernel(const void* f, dim3 g, dim3 b, void** args, unsigned lds, hipStream_t s);
 hipError_t hipLaunchCooperativeKernel_spt(const void* f, dim3 g, dim3 b, void** args, unsigned lds, hipStream_t s);
-hipError_t hipExtLaunchKernel(const void* f, dim3 g, dim3 b, void** args, size_t lds, hipStream_t s, hipEvent_t start, hipEvent_t stop, int);
-hipError_t hipModuleLaunchKernel(hipFunction_t f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned lds, hipStream_t s, void** params, void** extra);
-hipError_t hipModuleLaunchCooperativeKernel(hipFunction_t f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned lds, hipStream_t s, void** params);
+hipError_t hipExtLaunchKernel(
+    const void* f, dim3 g, dim3 b, void** args, size_t lds, hipStream_t s, hipEvent_t start, hipEvent_t stop, int);
+hipError_t hipModuleLaunchKernel(hipFunction_t f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+    unsigned bz, unsigned lds, hipStream_t s, void** params, void** extra);
+hipError_t hipModuleLaunchCooperativeKernel(hipFunction_t f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+    unsigned by, unsigned bz, unsigned lds, hipStream_t s, void** params);
 hipError_t hipLaunchKernelExC(const hipLaunchConfig_t* c, const void* f, void** args);
 hipError_t hipDrvLaunchKernelEx(const HIP_LAUNCH_CONFIG* c, hipFunction_t f, void** params, void** extra);
-hipError_t hipExtModuleLaunchKernel(hipFunction_t f, uint32_t gx, uint32_t gy, uint32_t gz, uint32_t bx, uint32_t by, uint32_t bz, size_t lds, hipStream_t s, void** params, void** extra, hipEvent_t start, hipEvent_t stop, uint32_t);
-hipError_t hipHccModuleLaunchKernel(hipFunction_t f, uint32_t gx, uint32_t gy, uint32_t gz, uint32_t bx, uint32_t by, uint32_t bz, size_t lds, hipStream_t s, void** params, void** extra, hipEvent_t start, hipEvent_t stop);
+hipError_t hipExtModuleLaunchKernel(hipFunction_t f, uint32_t gx, uint32_t gy, uint32_t gz, uint32_t bx, uint32_t by,
+    uint32_t bz, size_t lds, hipStream_t s, void** params, void** extra, hipEvent_t start, hipEvent_t stop, uint32_t);
+hipError_t hipHccModuleLaunchKernel(hipFunction_t f, uint32_t gx, uint32_t gy, uint32_t gz, uint32_t bx, uint32_t by,
+    uint32_t bz, size_t lds, hipStream_t s, void** params, void** extra, hipEvent_t start, hipEvent_t stop);
 hipError_t hipGetFuncBySymbol(hipFunction_t* out, const void* stub);
 const char* hipKernelNameRef(hipFunction_t h);
 const char* hipKernelNameRefByPtr(const void* stub, hipStream_t);
@@ -235,10 +248,12 @@ hipError_t hipFuncSetSharedMemConfig(const void* h, hipSharedMemConfig);
 hipError_t hipOccupancyMaxActiveBlocksPerMultiprocessor(int* n, const void* f, int b, size_t lds);
 hipError_t hipOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* n, const void* f, int b, size_t lds, unsigned);
 hipError_t hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(int* n, hipFunction_t f, int b, size_t lds);
-hipError_t hipModuleOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* n, hipFunction_t f, int b, size_t lds, unsigned);
+hipError_t hipModuleOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+    int* n, hipFunction_t f, int b, size_t lds, unsigned);
 hipError_t hipOccupancyMaxPotentialBlockSize(int* g, int* b, const void* f, size_t lds, int limit);
 hipError_t hipModuleOccupancyMaxPotentialBlockSize(int* g, int* b, hipFunction_t f, size_t lds, int limit);
-hipError_t hipModuleOccupancyMaxPotentialBlockSizeWithFlags(int* g, int* b, hipFunction_t f, size_t lds, int limit, unsigned);
+hipError_t hipModuleOccupancyMaxPotentialBlockSizeWithFlags(
+    int* g, int* b, hipFunction_t f, size_t lds, int limit, unsigned);
 hipError_t hipOccupancyAvailableDynamicSMemPerBlock(size_t* n, const void* h, int blocks, int threads);
 
 // ---- streams, events, graphs ----
@@ -274,11 +289,13 @@ hipError_t hipEventSynchronize(hipEvent_t h);
 hipError_t hipEventQuery(hipEvent_t h);
 hipError_t hipEventElapsedTime(float* ms, hipEvent_t a, hipEvent_t b);
 hipError_t hipStreamBeginCapture(hipStream_t h, hipStreamCaptureMode mode);
-hipError_t hipStreamBeginCaptureToGraph(hipStream_t h, hipGraph_t g, const hipGraphNode_t* deps, const hipGraphEdgeData*, size_t n, hipStreamCaptureMode mode);
+hipError_t hipStreamBeginCaptureToGraph(hipStream_t h, hipGraph_t g, const hipGraphNode_t* deps,
+    const hipGraphEdgeData*, size_t n, hipStreamCaptureMode mode);
 hipError_t hipStreamEndCapture(hipStream_t h, hipGraph_t* g);
 hipError_t hipStreamIsCapturing(hipStream_t h, hipStreamCaptureStatus* st);
 hipError_t hipStreamGetCaptureInfo(hipStream_t h, hipStreamCaptureStatus* st, unsigned long long* id);
-hipError_t hipStreamGetCaptureInfo_v2(hipStream_t h, hipStreamCaptureStatus* st, unsigned long long* id, hipGraph_t* g, const hipGraphNode_t** deps, size_t* n);
+hipError_t hipStreamGetCaptureInfo_v2(hipStream_t h, hipStreamCaptureStatus* st, unsigned long long* id, hipGraph_t* g,
+    const hipGraphNode_t** deps, size_t* n);
 hipError_t hipStreamUpdateCaptureDependencies(hipStream_t h, hipGraphNode_t* deps, size_t n, unsigned flags);
 hipError_t hipThreadExchangeStreamCaptureMode(hipStreamCaptureMode* mode);
 hipError_t hipGraphCreate(hipGraph_t* g, unsigned flags);
@@ -295,22 +312,32 @@ hipError_t hipGraphDestroyNode(hipGraphNode_t n);
 hipError_t hipGraphAddDependencies(hipGraph_t g, const hipGraphNode_t* from, const hipGraphNode_t* to, size_t n);
 hipError_t hipGraphRemoveDependencies(hipGraph_t g, const hipGraphNode_t* from, const hipGraphNode_t* to, size_t n);
 hipError_t hipGraphAddEmptyNode(hipGraphNode_t* out, hipGraph_t g, const hipGraphNode_t* d, size_t n);
-hipError_t hipGraphAddKernelNode(hipGraphNode_t* out, hipGraph_t g, const hipGraphNode_t* d, size_t n, const hipKernelNodeParams* p);
-hipError_t hipGraphAddMemcpyNode(hipGraphNode_t* out, hipGraph_t g, const hipGraphNode_t* d, size_t n, const hipMemcpy3DParms* p);
-hipError_t hipGraphAddMemcpyNode1D(hipGraphNode_t* out, hipGraph_t g, const hipGraphNode_t* d, size_t n, void* dst, const void* src, size_t bytes, hipMemcpyKind kind);
-hipError_t hipGraphAddMemcpyNodeToSymbol(hipGraphNode_t* out, hipGraph_t g, const hipGraphNode_t* d, size_t n, const void* sym, const void* src, size_t bytes, size_t offset, hipMemcpyKind kind);
-hipError_t hipGraphAddMemcpyNodeFromSymbol(hipGraphNode_t* out, hipGraph_t g, const hipGraphNode_t* d, size_t n, void* dst, const void* sym, size_t bytes, size_t offset, hipMemcpyKind kind);
-hipError_t hipGraphAddMemsetNode(hipGraphNode_t* out, hipGraph_t g, const hipGraphNode_t* d, size_t n, const hipMemsetParams* p);
-hipError_t hipGraphAddHostNode(hipGraphNode_t* out, hipGraph_t g, const hipGraphNode_t* d, size_t n, const hipHostNodeParams* p);
-hipError_t hipGraphAddEventRecordNode(hipGraphNode_t* out, hipGraph_t g, const hipGraphNode_t* d, size_t n, hipEvent_t e);
+hipError_t hipGraphAddKernelNode(
+    hipGraphNode_t* out, hipGraph_t g, const hipGraphNode_t* d, size_t n, const hipKernelNodeParams* p);
+hipError_t hipGraphAddMemcpyNode(
+    hipGraphNode_t* out, hipGraph_t g, const hipGraphNode_t* d, size_t n, const hipMemcpy3DParms* p);
+hipError_t hipGraphAddMemcpyNode1D(hipGraphNode_t* out, hipGraph_t g, const hipGraphNode_t* d, size_t n, void* dst,
+    const void* src, size_t bytes, hipMemcpyKind kind);
+hipError_t hipGraphAddMemcpyNodeToSymbol(hipGraphNode_t* out, hipGraph_t g, const hipGraphNode_t* d, size_t n,
+    const void* sym, const void* src, size_t bytes, size_t offset, hipMemcpyKind kind);
+hipError_t hipGraphAddMemcpyNodeFromSymbol(hipGraphNode_t* out, hipGraph_t g, const hipGraphNode_t* d, size_t n,
+    void* dst, const void* sym, size_t bytes, size_t offset, hipMemcpyKind kind);
+hipError_t hipGraphAddMemsetNode(
+    hipGraphNode_t* out, hipGraph_t g, const hipGraphNode_t* d, size_t n, const hipMemsetParams* p);
+hipError_t hipGraphAddHostNode(
+    hipGraphNode_t* out, hipGraph_t g, const hipGraphNode_t* d, size_t n, const hipHostNodeParams* p);
+hipError_t hipGraphAddEventRecordNode(
+    hipGraphNode_t* out, hipGraph_t g, const hipGraphNode_t* d, size_t n, hipEvent_t e);
 hipError_t hipGraphAddEventWaitNode(hipGraphNode_t* out, hipGraph_t g, const hipGraphNode_t* d, size_t n, hipEvent_t e);
-hipError_t hipGraphAddChildGraphNode(hipGraphNode_t* out, hipGraph_t g, const hipGraphNode_t* d, size_t n, hipGraph_t child);
+hipError_t hipGraphAddChildGraphNode(
+    hipGraphNode_t* out, hipGraph_t g, const hipGraphNode_t* d, size_t n, hipGraph_t child);
 hipError_t hipGraphChildGraphNodeGetGraph(hipGraphNode_t n, hipGraph_t* g);
 hipError_t hipGraphKernelNodeGetParams(hipGraphNode_t n, hipKernelNodeParams* p);
 hipError_t hipGraphKernelNodeSetParams(hipGraphNode_t n, const hipKernelNodeParams* p);
 hipError_t hipGraphMemcpyNodeGetParams(hipGraphNode_t n, hipMemcpy3DParms* p);
 hipError_t hipGraphMemcpyNodeSetParams(hipGraphNode_t n, const hipMemcpy3DParms* p);
-hipError_t hipGraphMemcpyNodeSetParams1D(hipGraphNode_t n, void* dst, const void* src, size_t bytes, hipMemcpyKind kind);
+hipError_t hipGraphMemcpyNodeSetParams1D(
+    hipGraphNode_t n, void* dst, const void* src, size_t bytes, hipMemcpyKind kind);
 hipError_t hipGraphMemsetNodeGetParams(hipGraphNode_t n, hipMemsetParams* p);
 hipError_t hipGraphMemsetNodeSetParams(hipGraphNode_t n, const hipMemsetParams* p);
 hipError_t hipGraphHostNodeGetParams(hipGraphNode_t n, hipHostNodeParams* p);
@@ -326,7 +353,8 @@ hipError_t hipGraphExecGetFlags(hipGraphExec_t g, unsigned long long* f);
 hipError_t hipGraphExecUpdate(hipGraphExec_t g, hipGraph_t from, hipGraphNode_t* bad, hipGraphExecUpdateResult* result);
 hipError_t hipGraphExecKernelNodeSetParams(hipGraphExec_t g, hipGraphNode_t n, const hipKernelNodeParams* p);
 hipError_t hipGraphExecMemcpyNodeSetParams(hipGraphExec_t g, hipGraphNode_t n, hipMemcpy3DParms* p);
-hipError_t hipGraphExecMemcpyNodeSetParams1D(hipGraphExec_t g, hipGraphNode_t n, void* dst, const void* src, size_t bytes, hipMemcpyKind kind);
+hipError_t hipGraphExecMemcpyNodeSetParams1D(
+    hipGraphExec_t g, hipGraphNode_t n, void* dst, const void* src, size_t bytes, hipMemcpyKind kind);
 hipError_t hipGraphExecMemsetNodeSetParams(hipGraphExec_t g, hipGraphNode_t n, const hipMemsetParams* p);
 hipError_t hipGraphExecHostNodeSetParams(hipGraphExec_t g, hipGraphNode_t n, const hipHostNodeParams* p);
 hipError_t hipGraphNodeSetEnabled(hipGraphExec_t g, hipGraphNode_t n, unsigned on);
@@ -348,7 +376,8 @@ hipError_t hipStreamBeginCapture_spt(hipStream_t h, hipStreamCaptureMode m);
 hipError_t hipStreamEndCapture_spt(hipStream_t h, hipGraph_t* g);
 hipError_t hipStreamIsCapturing_spt(hipStream_t h, hipStreamCaptureStatus* s);
 hipError_t hipStreamGetCaptureInfo_spt(hipStream_t h, hipStreamCaptureStatus* s, unsigned long long* id);
-hipError_t hipStreamGetCaptureInfo_v2_spt(hipStream_t h, hipStreamCaptureStatus* s, unsigned long long* id, hipGraph_t* g, const hipGraphNode_t** d, size_t* n);
+hipError_t hipStreamGetCaptureInfo_v2_spt(hipStream_t h, hipStreamCaptureStatus* s, unsigned long long* id,
+    hipGraph_t* g, const hipGraphNode_t** d, size_t* n);
 } // extern "C"
-#pragma GCC visibility pop
+#    pragma GCC visibility pop
 #endif

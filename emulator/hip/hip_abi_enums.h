@@ -85,7 +85,6 @@ enum hipError_t {
     hipErrorRuntimeOther = 1053,
 };
 
-
 // ---- Devices ----
 enum hipDeviceAttribute_t {
     hipDeviceAttributeEccEnabled = 0,
@@ -224,7 +223,6 @@ enum hipSharedMemConfig {
     hipSharedMemBankSizeEightByte = 2,
 };
 
-
 // ---- Memory ----
 enum hipMemoryType {
     hipMemoryTypeUnregistered = 0,
@@ -264,8 +262,7 @@ enum hipPointer_attribute {
     HIP_POINTER_ATTRIBUTE_MEMPOOL_HANDLE = 17,
 };
 
-enum hipMemoryAdvise {
-};
+enum hipMemoryAdvise {};
 
 enum hipMemLocationType {
     hipMemLocationTypeInvalid = 0,
@@ -276,8 +273,7 @@ enum hipMemLocationType {
     hipMemLocationTypeHostNumaCurrent = 4,
 };
 
-enum hipMemcpySrcAccessOrder {
-};
+enum hipMemcpySrcAccessOrder {};
 
 enum hipMemAllocationType {
     hipMemAllocationTypeInvalid = 0,
@@ -286,8 +282,7 @@ enum hipMemAllocationType {
     hipMemAllocationTypeMax = 2147483647,
 };
 
-enum hipMemAllocationHandleType {
-};
+enum hipMemAllocationHandleType {};
 
 enum hipMemPoolAttr {
     hipMemPoolReuseFollowEventDependencies = 1,
@@ -312,7 +307,6 @@ enum hipChannelFormatKind {
     hipChannelFormatKindFloat = 2,
     hipChannelFormatKindNone = 3,
 };
-
 
 // ---- Functions and launches ----
 enum hipFunction_attribute {
@@ -408,7 +402,6 @@ enum hipStreamUpdateCaptureDependenciesFlags {
     hipStreamSetCaptureDependencies = 1,
 };
 
-
 // ---- Entry points by name ----
 enum hipDriverProcAddressQueryResult {
     HIP_GET_PROC_ADDRESS_SUCCESS = 0,
@@ -421,4 +414,3 @@ enum hipDriverEntryPointQueryResult {
     hipDriverEntryPointSymbolNotFound = 1,
     hipDriverEntryPointVersionNotSufficent = 2,
 };
-

@@ -1,5 +1,5 @@
-// Structures of the HIP runtime ABI (HIP 7). The layouts are fixed by binaries that exist; tests/hip_abi_facts.inc holds
-// their sizes and offsets, which the tests also check against the headers of a ROCm where there is one.
+// Structures of the HIP runtime ABI (HIP 7). The layouts are fixed by binaries that exist; tests/hip_abi_facts.inc
+// holds their sizes and offsets, which the tests also check against the headers of a ROCm where there is one.
 #pragma once
 #include "hip/hip_abi_enums.h"
 
@@ -27,11 +27,15 @@ using hipStreamCallback_t = void (*)(hipStream_t stream, hipError_t status, void
 
 // ---- flags and special values ----
 inline constexpr int hipCpuDeviceId = -1, hipInvalidDeviceId = -2;
-inline const hipStream_t hipStreamLegacy = reinterpret_cast<hipStream_t>(1), hipStreamPerThread = reinterpret_cast<hipStream_t>(2);
+inline const hipStream_t hipStreamLegacy = reinterpret_cast<hipStream_t>(1),
+                         hipStreamPerThread = reinterpret_cast<hipStream_t>(2);
 inline constexpr unsigned hipStreamDefault = 0, hipStreamNonBlocking = 1;
-inline constexpr unsigned hipStreamWaitValueGte = 0, hipStreamWaitValueEq = 1, hipStreamWaitValueAnd = 2, hipStreamWaitValueNor = 3;
-inline constexpr unsigned hipEventDefault = 0, hipEventBlockingSync = 1, hipEventDisableTiming = 2, hipEventInterprocess = 4;
-inline constexpr unsigned hipEventDisableSystemFence = 0x20000000, hipEventReleaseToDevice = 0x40000000, hipEventReleaseToSystem = 0x80000000;
+inline constexpr unsigned hipStreamWaitValueGte = 0, hipStreamWaitValueEq = 1, hipStreamWaitValueAnd = 2,
+                          hipStreamWaitValueNor = 3;
+inline constexpr unsigned hipEventDefault = 0, hipEventBlockingSync = 1, hipEventDisableTiming = 2,
+                          hipEventInterprocess = 4;
+inline constexpr unsigned hipEventDisableSystemFence = 0x20000000, hipEventReleaseToDevice = 0x40000000,
+                          hipEventReleaseToSystem = 0x80000000;
 inline constexpr unsigned hipEventRecordExternal = 1;
 inline constexpr unsigned hipMemAttachGlobal = 1, hipMemAttachHost = 2;
 // Keys of the `extra` list of a launch.
@@ -82,26 +86,38 @@ struct hipDeviceProp_tR0600 {
     size_t totalConstMem;
     int major, minor;
     size_t textureAlignment, texturePitchAlignment;
-    int deviceOverlap, multiProcessorCount, kernelExecTimeoutEnabled, integrated, canMapHostMemory, computeMode, maxTexture1D, maxTexture1DMipmap, maxTexture1DLinear, maxTexture2D[2], maxTexture2DMipmap[2], maxTexture2DLinear[3], maxTexture2DGather[2], maxTexture3D[3], maxTexture3DAlt[3], maxTextureCubemap, maxTexture1DLayered[2], maxTexture2DLayered[3], maxTextureCubemapLayered[2], maxSurface1D, maxSurface2D[2], maxSurface3D[3], maxSurface1DLayered[2], maxSurface2DLayered[3], maxSurfaceCubemap, maxSurfaceCubemapLayered[2];
+    int deviceOverlap, multiProcessorCount, kernelExecTimeoutEnabled, integrated, canMapHostMemory, computeMode,
+        maxTexture1D, maxTexture1DMipmap, maxTexture1DLinear, maxTexture2D[2], maxTexture2DMipmap[2],
+        maxTexture2DLinear[3], maxTexture2DGather[2], maxTexture3D[3], maxTexture3DAlt[3], maxTextureCubemap,
+        maxTexture1DLayered[2], maxTexture2DLayered[3], maxTextureCubemapLayered[2], maxSurface1D, maxSurface2D[2],
+        maxSurface3D[3], maxSurface1DLayered[2], maxSurface2DLayered[3], maxSurfaceCubemap, maxSurfaceCubemapLayered[2];
     size_t surfaceAlignment;
-    int concurrentKernels, ECCEnabled, pciBusID, pciDeviceID, pciDomainID, tccDriver, asyncEngineCount, unifiedAddressing, memoryClockRate, memoryBusWidth, l2CacheSize, persistingL2CacheMaxSize, maxThreadsPerMultiProcessor, streamPrioritiesSupported, globalL1CacheSupported, localL1CacheSupported;
+    int concurrentKernels, ECCEnabled, pciBusID, pciDeviceID, pciDomainID, tccDriver, asyncEngineCount,
+        unifiedAddressing, memoryClockRate, memoryBusWidth, l2CacheSize, persistingL2CacheMaxSize,
+        maxThreadsPerMultiProcessor, streamPrioritiesSupported, globalL1CacheSupported, localL1CacheSupported;
     size_t sharedMemPerMultiprocessor;
-    int regsPerMultiprocessor, managedMemory, isMultiGpuBoard, multiGpuBoardGroupID, hostNativeAtomicSupported, singleToDoublePrecisionPerfRatio, pageableMemoryAccess, concurrentManagedAccess, computePreemptionSupported, canUseHostPointerForRegisteredMem, cooperativeLaunch, cooperativeMultiDeviceLaunch;
+    int regsPerMultiprocessor, managedMemory, isMultiGpuBoard, multiGpuBoardGroupID, hostNativeAtomicSupported,
+        singleToDoublePrecisionPerfRatio, pageableMemoryAccess, concurrentManagedAccess, computePreemptionSupported,
+        canUseHostPointerForRegisteredMem, cooperativeLaunch, cooperativeMultiDeviceLaunch;
     size_t sharedMemPerBlockOptin;
-    int pageableMemoryAccessUsesHostPageTables, directManagedMemAccessFromHost, maxBlocksPerMultiProcessor, accessPolicyMaxWindowSize;
+    int pageableMemoryAccessUsesHostPageTables, directManagedMemAccessFromHost, maxBlocksPerMultiProcessor,
+        accessPolicyMaxWindowSize;
     size_t reservedSharedMemPerBlock;
-    int hostRegisterSupported, sparseHipArraySupported, hostRegisterReadOnlySupported, timelineSemaphoreInteropSupported, memoryPoolsSupported, gpuDirectRDMASupported;
+    int hostRegisterSupported, sparseHipArraySupported, hostRegisterReadOnlySupported,
+        timelineSemaphoreInteropSupported, memoryPoolsSupported, gpuDirectRDMASupported;
     unsigned gpuDirectRDMAFlushWritesOptions;
     int gpuDirectRDMAWritesOrdering;
     unsigned memoryPoolSupportedHandleTypes;
-    int deferredMappingHipArraySupported, ipcEventSupported, clusterLaunch, unifiedFunctionPointers, reserved[63], hipReserved[32];
+    int deferredMappingHipArraySupported, ipcEventSupported, clusterLaunch, unifiedFunctionPointers, reserved[63],
+        hipReserved[32];
     char gcnArchName[256];
     size_t maxSharedMemoryPerMultiProcessor;
     int clockInstructionRate;
     hipDeviceArch_t arch;
     unsigned* hdpMemFlushCntl;
     unsigned* hdpRegFlushCntl;
-    int cooperativeMultiDeviceUnmatchedFunc, cooperativeMultiDeviceUnmatchedGridDim, cooperativeMultiDeviceUnmatchedBlockDim, cooperativeMultiDeviceUnmatchedSharedMem, isLargeBar, asicRevision;
+    int cooperativeMultiDeviceUnmatchedFunc, cooperativeMultiDeviceUnmatchedGridDim,
+        cooperativeMultiDeviceUnmatchedBlockDim, cooperativeMultiDeviceUnmatchedSharedMem, isLargeBar, asicRevision;
 };
 
 struct hipPointerAttribute_t {

@@ -8,7 +8,7 @@
 #include <limits>
 #include <unordered_map>
 #if defined(__FMA__) && defined(__AVX2__)
-#include <immintrin.h>
+#    include <immintrin.h>
 #endif
 
 namespace gfxemu {
@@ -18,13 +18,23 @@ namespace gfxemu {
 // ---------------------------------------------------------------------------------------------------------------------
 namespace {
 
-uint32_t bits_of(float v) { uint32_t b; std::memcpy(&b, &v, 4); return b; }
-float float_of(uint32_t b) { float v; std::memcpy(&v, &b, 4); return v; }
+uint32_t bits_of(float v) {
+    uint32_t b;
+    std::memcpy(&b, &v, 4);
+    return b;
+}
+float float_of(uint32_t b) {
+    float v;
+    std::memcpy(&v, &b, 4);
+    return v;
+}
 
 // A small binary float: sign, `eb` exponent bits, `mb` mantissa bits, exponent bias `bias`.
-struct Small { int eb, mb, bias; };
+struct Small {
+    int eb, mb, bias;
+};
 
-double small_finite(uint32_t bits, Small f) {          // finite interpretation only; NaN / infinity are the caller's
+double small_finite(uint32_t bits, Small f) { // finite interpretation only; NaN / infinity are the caller's
     const uint32_t man = bits & ((1u << f.mb) - 1), exp = (bits >> f.mb) & ((1u << f.eb) - 1);
     const bool neg = (bits >> (f.eb + f.mb)) & 1;
     const double mag = exp ? std::ldexp(double(man | (1u << f.mb)), int(exp) - f.bias - f.mb)
@@ -32,21 +42,33 @@ double small_finite(uint32_t bits, Small f) {          // finite interpretation 
     return neg ? -mag : mag;
 }
 
-// Rounds a finite |value| to the format's grid, ignoring the upper range: returns exponent:mantissa as an integer, which may
-// exceed the format's largest code (the caller tests for overflow). `truncate`: toward zero instead of nearest even.
+// Rounds a finite |value| to the format's grid, ignoring the upper range: returns exponent:mantissa as an integer,
+// which may exceed the format's largest code (the caller tests for overflow). `truncate`: toward zero instead of
+// nearest even.
 uint64_t small_encode(float value, Small f, bool truncate) {
     const uint32_t b = bits_of(value) & 0x7fffffffu;
     if (b == 0) return 0;
-    int e; uint64_t man;                                // value = man * 2^(e - 23), man < 2^24
-    if (b >> 23) { e = int(b >> 23) - 127; man = (b & 0x7fffffu) | 0x800000u; }
-    else { e = -126; man = b; }
+    int e;
+    uint64_t man; // value = man * 2^(e - 23), man < 2^24
+    if (b >> 23) {
+        e = int(b >> 23) - 127;
+        man = (b & 0x7fffffu) | 0x800000u;
+    } else {
+        e = -126;
+        man = b;
+    }
     // Quantum of the destination: 2^(max(e, 1 - bias) - mb), with e taken of the normalised value.
-    while (man < 0x800000u) { man <<= 1; --e; }
+    while (man < 0x800000u) {
+        man <<= 1;
+        --e;
+    }
     const int emin = 1 - f.bias, q = std::max(e, emin) - f.mb;
-    const int shift = q - (e - 23);                     // man * 2^(e-23) = (man >> shift) * 2^q
+    const int shift = q - (e - 23); // man * 2^(e-23) = (man >> shift) * 2^q
     uint64_t kept;
-    if (shift >= 63) kept = 0;
-    else if (shift <= 0) kept = man << -shift;
+    if (shift >= 63)
+        kept = 0;
+    else if (shift <= 0)
+        kept = man << -shift;
     else {
         kept = man >> shift;
         if (!truncate) {
@@ -55,7 +77,7 @@ uint64_t small_encode(float value, Small f, bool truncate) {
         }
     }
     // kept counts quanta; a subnormal has exponent field 0, a normal's hidden bit raises the field by one.
-    const int field = std::max(e, emin) + f.bias - 1;   // exponent field minus the hidden bit's carry
+    const int field = std::max(e, emin) + f.bias - 1; // exponent field minus the hidden bit's carry
     return (uint64_t(field) << f.mb) + kept;
 }
 
@@ -67,7 +89,7 @@ bool fnuz(Arch arch) { return arch == Arch::gfx942; }
 uint16_t f16_encode(float value, bool truncate) {
     const uint32_t b = bits_of(value);
     const uint16_t sign = uint16_t((b >> 16) & 0x8000u);
-    if ((b & 0x7fffffffu) > 0x7f800000u) return uint16_t(sign | 0x7e00u | ((b >> 13) & 0x1ffu));   // quiet NaN
+    if ((b & 0x7fffffffu) > 0x7f800000u) return uint16_t(sign | 0x7e00u | ((b >> 13) & 0x1ffu)); // quiet NaN
     if ((b & 0x7fffffffu) == 0x7f800000u) return uint16_t(sign | 0x7c00u);
     const uint64_t code = small_encode(value, kF16, truncate);
     if (code >= 0x7c00u) return uint16_t(sign | (truncate ? 0x7bffu : 0x7c00u));
@@ -95,7 +117,7 @@ float bf16_to_f32(uint16_t bits) { return float_of(uint32_t(bits) << 16); }
 
 uint16_t f32_to_bf16_rne(float value) {
     const uint32_t b = bits_of(value);
-    if ((b & 0x7fffffffu) > 0x7f800000u) return uint16_t((b >> 16) | 0x40u);       // quiet NaN
+    if ((b & 0x7fffffffu) > 0x7f800000u) return uint16_t((b >> 16) | 0x40u); // quiet NaN
     return uint16_t((b + 0x7fffu + ((b >> 16) & 1u)) >> 16);
 }
 
@@ -129,13 +151,13 @@ uint8_t f32_to_fp8(Arch arch, float value, bool e5m2, bool saturate) {
     const uint32_t b = bits_of(value), mag = b & 0x7fffffffu;
     const uint8_t sign = uint8_t((b >> 24) & 0x80u);
     const uint8_t nan = nuz ? 0x80 : uint8_t(sign | 0x7f);
-    const uint8_t max = nuz ? 0x7f : e5m2 ? 0x7b : 0x7e;                            // largest finite code
+    const uint8_t max = nuz ? 0x7f : e5m2 ? 0x7b : 0x7e; // largest finite code
     if (mag > 0x7f800000u) return nan;
     const uint8_t over = saturate ? uint8_t(sign | max) : nuz ? uint8_t(0x80) : e5m2 ? uint8_t(sign | 0x7c) : nan;
     if (mag == 0x7f800000u) return over;
     const uint64_t code = small_encode(value, nuz ? (e5m2 ? kE5M2Fnuz : kE4M3Fnuz) : (e5m2 ? kE5M2 : kE4M3), false);
     if (code > max) return over;
-    if (code == 0) return nuz ? 0 : sign;                                           // FNUZ has no negative zero
+    if (code == 0) return nuz ? 0 : sign; // FNUZ has no negative zero
     return uint8_t(sign | code);
 }
 
@@ -157,12 +179,17 @@ enum class T : uint8_t { f32, xf32, f64, f16, bf16, i8, iu8, iu4, fp8, bf8, any8
 
 int bits_per(T t) {
     switch (t) {
-        case T::f64: return 64;
-        case T::f32: case T::xf32: case T::i32: return 32;
-        case T::f16: case T::bf16: return 16;
-        case T::fp6: case T::bf6: return 6;
-        case T::iu4: case T::fp4: return 4;
-        default: return 8;
+    case T::f64: return 64;
+    case T::f32:
+    case T::xf32:
+    case T::i32: return 32;
+    case T::f16:
+    case T::bf16: return 16;
+    case T::fp6:
+    case T::bf6: return 6;
+    case T::iu4:
+    case T::fp4: return 4;
+    default: return 8;
     }
 }
 
@@ -170,7 +197,11 @@ enum : uint8_t { k1200 = 1, k942 = 2, k950 = 4, kCdna = 6 };
 enum : uint8_t { mCbsz = 1, mBlgp = 2, mNeg64 = 4, mFormat = 8, mScale = 16, mNegAB = 32, mNegC = 64, mInt = 128 };
 
 struct Desc {
-    const char* name; uint8_t arches; int m, n, k, blocks; T a, b, cd; uint8_t mods;
+    const char* name;
+    uint8_t arches;
+    int m, n, k, blocks;
+    T a, b, cd;
+    uint8_t mods;
 };
 
 constexpr Desc kTable[] = {
@@ -232,12 +263,14 @@ constexpr Desc kTable[] = {
 };
 
 // Input slot (lane, e), e counting elements upwards through the lane's registers -> (block, row or column, k).
-struct Pos { int block, i, k; };
+struct Pos {
+    int block, i, k;
+};
 
 Pos ab_pos(const Desc& d, T t, int lane, int e) {
-    const int i = lane % d.m, group = lane / d.m;        // m == n for every instruction of the table
+    const int i = lane % d.m, group = lane / d.m; // m == n for every instruction of the table
     if (d.arches == k1200) {
-        const int per = d.k / 2;                         // two lane halves
+        const int per = d.k / 2; // two lane halves
         // 16-bit inputs alternate halves every four k; narrower ones give each half a contiguous run.
         if (bits_per(t) == 16) return {0, i, 8 * (e / 4) + 4 * group + e % 4};
         return {0, i, per * group + e};
@@ -250,7 +283,9 @@ Pos ab_pos(const Desc& d, T t, int lane, int e) {
     return {0, i, per * group + e};
 }
 
-struct PosC { int block, i, j; };
+struct PosC {
+    int block, i, j;
+};
 
 PosC cd_pos(const Desc& d, int lane, int e) {
     const int j = lane % d.n, group = lane / d.n;
@@ -261,20 +296,23 @@ PosC cd_pos(const Desc& d, int lane, int e) {
     return {e / per_block, 4 * groups * (r / 4) + 4 * group + r % 4, j};
 }
 
-// Row r of an operand array holds element (block, k) = (r / K, r % K) of all rows (A) or columns (B): [block][k][i]. The lanes of a
-// group (M consecutive lanes) hold consecutive i, so that one register element of a group is one stretch of one row.
+// Row r of an operand array holds element (block, k) = (r / K, r % K) of all rows (A) or columns (B): [block][k][i].
+// The lanes of a group (M consecutive lanes) hold consecutive i, so that one register element of a group is one stretch
+// of one row.
 struct Entry {
     const Desc* d = nullptr;
-    int lanes = 64, groups = 0, a_elems = 0, c_elems = 0;             // elements in a lane
-    std::vector<uint16_t> ab_row[2];                                   // [group][e]; [1]: an f8f6f4 operand narrower than 8 bits
-    std::vector<uint16_t> cd_row;                                      // [group][e] -> block * M + i
+    int lanes = 64, groups = 0, a_elems = 0, c_elems = 0; // elements in a lane
+    std::vector<uint16_t> ab_row[2];                      // [group][e]; [1]: an f8f6f4 operand narrower than 8 bits
+    std::vector<uint16_t> cd_row;                         // [group][e] -> block * M + i
 };
 
 struct Registry {
     std::vector<Entry> entries;
     std::unordered_map<std::string, const Entry*> by_name[4];
 
-    static int arch_bit(Arch a) { return a == Arch::gfx1200 ? k1200 : a == Arch::gfx942 ? k942 : a == Arch::gfx950 ? k950 : 0; }
+    static int arch_bit(Arch a) {
+        return a == Arch::gfx1200 ? k1200 : a == Arch::gfx942 ? k942 : a == Arch::gfx950 ? k950 : 0;
+    }
 
     Registry() {
         entries.reserve(std::size(kTable));
@@ -304,7 +342,8 @@ struct Registry {
                     for (const std::string& n : spellings(*e.d)) by_name[int(a)].emplace(n, &e);
     }
 
-    // The printed name, and the older spelling without block count and inner underscore ("32x32x8f16", "32x32x8bf16_1k").
+    // The printed name, and the older spelling without block count and inner underscore ("32x32x8f16",
+    // "32x32x8bf16_1k").
     static std::vector<std::string> spellings(const Desc& d) {
         std::vector<std::string> out{d.name};
         std::string s = d.name;
@@ -313,14 +352,20 @@ struct Registry {
         const bool mfma = s.compare(0, 7, "v_mfma_") == 0, one_k = mfma && d.a == T::bf16 && d.arches == kCdna;
         std::string joined = s;
         joined.erase(joined.find('_', joined.find('x')), 1);
-        if (one_k) { s += "_1k"; joined += "_1k"; }
+        if (one_k) {
+            s += "_1k";
+            joined += "_1k";
+        }
         out.push_back(s);
         if (mfma) out.push_back(joined);
         return out;
     }
 };
 
-const Registry& registry() { static const Registry r; return r; }
+const Registry& registry() {
+    static const Registry r;
+    return r;
+}
 
 const Entry* find(Arch arch, std::string_view name) {
     for (const char* suffix : {"_e32", "_e64"})
@@ -347,11 +392,11 @@ T format_of(uint32_t code) {
 // Source lane of B for a lane under the B-matrix lane group pattern.
 inline int blgp_lane(uint32_t blgp, int lane) {
     switch (blgp) {
-        case 0: return lane;
-        case 1: return lane % 32;
-        case 2: return 32 + lane % 32;
-        case 3: return (lane + 16) % 64;
-        default: return 16 * int(blgp - 4) + lane % 16;
+    case 0: return lane;
+    case 1: return lane % 32;
+    case 2: return 32 + lane % 32;
+    case 3: return (lane + 16) % 64;
+    default: return 16 * int(blgp - 4) + lane % 16;
     }
 }
 
@@ -365,7 +410,10 @@ struct Scratch {
     uint32_t b[kMaxRegs * 64];
 };
 
-Scratch& scratch() { static thread_local Scratch s; return s; }
+Scratch& scratch() {
+    static thread_local Scratch s;
+    return s;
+}
 
 void check_mods(const Desc& d, const MatrixMods& m) {
     const bool wmma = d.arches == k1200;
@@ -383,7 +431,10 @@ void check_mods(const Desc& d, const MatrixMods& m) {
     if (m.clamp) unsupported(d, "clamp");
     if (!(d.mods & mScale) && m.op_sel) unsupported(d, "op_sel");
     if (!(d.mods & mNeg64) && (m.neg_lo || m.neg_hi)) unsupported(d, "neg");
-    if (d.mods & mFormat) { if (m.abid) unsupported(d, "abid"); return; }
+    if (d.mods & mFormat) {
+        if (m.abid) unsupported(d, "abid");
+        return;
+    }
     if (!(d.mods & mCbsz) && (m.cbsz || m.abid)) unsupported(d, "cbsz/abid");
     if (!(d.mods & (mBlgp | mNeg64)) && m.blgp) unsupported(d, "blgp");
     if (m.blgp > 7) unsupported(d, "blgp");
@@ -392,7 +443,8 @@ void check_mods(const Desc& d, const MatrixMods& m) {
 
 // ---- operands into rows
 
-template <class S, int Width, class F> void fill(const Entry& e, const std::vector<uint16_t>& rows, const uint32_t* regs, S* dst, F&& value) {
+template <class S, int Width, class F>
+void fill(const Entry& e, const std::vector<uint16_t>& rows, const uint32_t* regs, S* dst, F&& value) {
     const int m = e.d->m;
     for (int g = 0; g < e.groups; ++g)
         for (int x = 0; x < e.a_elems; ++x) {
@@ -403,15 +455,17 @@ template <class S, int Width, class F> void fill(const Entry& e, const std::vect
                 for (int t = 0; t < m; ++t) out[t] = value(in[t], x);
             } else {
                 constexpr uint32_t mask = (1u << Width) - 1;
-                if (off + Width > 32) for (int t = 0; t < m; ++t) out[t] = value((in[t] >> off | in[t + 64] << (32 - off)) & mask, x);
-                else for (int t = 0; t < m; ++t) out[t] = value((in[t] >> off) & mask, x);
+                if (off + Width > 32)
+                    for (int t = 0; t < m; ++t) out[t] = value((in[t] >> off | in[t + 64] << (32 - off)) & mask, x);
+                else
+                    for (int t = 0; t < m; ++t) out[t] = value((in[t] >> off) & mask, x);
             }
         }
 }
 
-inline float f16_value(uint32_t h) {                                   // branch-free f16_to_f32; NaN keeps being NaN
+inline float f16_value(uint32_t h) { // branch-free f16_to_f32; NaN keeps being NaN
     const uint32_t mag = (h & 0x7fffu) << 13;
-    const float v = float_of(mag) * 0x1p112f;                           // rebias, exact for subnormals too
+    const float v = float_of(mag) * 0x1p112f; // rebias, exact for subnormals too
     const uint32_t b = (h & 0x7c00u) == 0x7c00u ? mag | 0x7f800000u : bits_of(v);
     return float_of(b | (h & 0x8000u) << 16);
 }
@@ -423,29 +477,38 @@ void load_narrow(const Entry& e, Arch arch, T t, const uint32_t* regs, double* d
     static const auto tables = [] {
         std::array<std::array<float, 64>, 3> v{};
         for (int i = 0; i < 64; ++i) {
-            v[0][size_t(i)] = fp6_e2m3_to_f32(uint8_t(i)); v[1][size_t(i)] = bf6_e3m2_to_f32(uint8_t(i)); v[2][size_t(i)] = fp4_e2m1_to_f32(uint8_t(i & 15));
+            v[0][size_t(i)] = fp6_e2m3_to_f32(uint8_t(i));
+            v[1][size_t(i)] = bf6_e3m2_to_f32(uint8_t(i));
+            v[2][size_t(i)] = fp4_e2m1_to_f32(uint8_t(i & 15));
         }
         return v;
     }();
     switch (t) {
-        case T::bf16: return fill<double, 16>(e, rows, regs, dst, [&](uint32_t w, int x) { return double(float_of((w ^ flip[x & 1]) << 16)); });
-        case T::f16: return fill<double, 16>(e, rows, regs, dst, [&](uint32_t w, int x) { return double(f16_value(w ^ flip[x & 1])); });
-        case T::fp8: case T::bf8: {
-            const float* table = fp8_table(arch, t == T::bf8);
-            return fill<double, 8>(e, rows, regs, dst, [=](uint32_t w, int) { return double(table[w]); });
-        }
-        case T::fp6: return fill<double, 6>(e, rows, regs, dst, [&](uint32_t w, int) { return double(tables[0][w]); });
-        case T::bf6: return fill<double, 6>(e, rows, regs, dst, [&](uint32_t w, int) { return double(tables[1][w]); });
-        default: return fill<double, 4>(e, rows, regs, dst, [&](uint32_t w, int) { return double(tables[2][w]); });
+    case T::bf16:
+        return fill<double, 16>(
+            e, rows, regs, dst, [&](uint32_t w, int x) { return double(float_of((w ^ flip[x & 1]) << 16)); });
+    case T::f16:
+        return fill<double, 16>(
+            e, rows, regs, dst, [&](uint32_t w, int x) { return double(f16_value(w ^ flip[x & 1])); });
+    case T::fp8:
+    case T::bf8: {
+        const float* table = fp8_table(arch, t == T::bf8);
+        return fill<double, 8>(e, rows, regs, dst, [=](uint32_t w, int) { return double(table[w]); });
+    }
+    case T::fp6: return fill<double, 6>(e, rows, regs, dst, [&](uint32_t w, int) { return double(tables[0][w]); });
+    case T::bf6: return fill<double, 6>(e, rows, regs, dst, [&](uint32_t w, int) { return double(tables[1][w]); });
+    default: return fill<double, 4>(e, rows, regs, dst, [&](uint32_t w, int) { return double(tables[2][w]); });
     }
 }
 
 void load_int(const Entry& e, T t, const uint32_t* regs, float* dst, bool is_signed) {
     if (t == T::iu4) {
-        if (is_signed) return fill<float, 4>(e, e.ab_row[0], regs, dst, [](uint32_t w, int) { return float(int(w << 28) >> 28); });
+        if (is_signed)
+            return fill<float, 4>(e, e.ab_row[0], regs, dst, [](uint32_t w, int) { return float(int(w << 28) >> 28); });
         return fill<float, 4>(e, e.ab_row[0], regs, dst, [](uint32_t w, int) { return float(int(w)); });
     }
-    if (is_signed) return fill<float, 8>(e, e.ab_row[0], regs, dst, [](uint32_t w, int) { return float(int(w << 24) >> 24); });
+    if (is_signed)
+        return fill<float, 8>(e, e.ab_row[0], regs, dst, [](uint32_t w, int) { return float(int(w << 24) >> 24); });
     fill<float, 8>(e, e.ab_row[0], regs, dst, [](uint32_t w, int) { return float(int(w)); });
 }
 
@@ -458,7 +521,7 @@ inline void fuse(vd& acc, const vd& a, const vd& b) {
 #if defined(__FMA__) && defined(__AVX2__)
     acc = (vd)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)acc);
 #else
-    acc = a * b + acc;                                                  // exact products: fused or not is the same
+    acc = a * b + acc; // exact products: fused or not is the same
 #endif
 }
 inline void fuse(vf& acc, const vf& a, const vf& b) {
@@ -470,8 +533,8 @@ inline void fuse(vf& acc, const vf& a, const vf& b) {
 }
 
 template <class S, class V> void product(const S* a, const S* b, S* out, int m, int n, int k) {
-    constexpr int w = int(sizeof(V) / sizeof(S)), per = 16 / w;         // 16 columns, two rows at a time
-    if (n % 16) {                                                       // the 4x4 shapes
+    constexpr int w = int(sizeof(V) / sizeof(S)), per = 16 / w; // 16 columns, two rows at a time
+    if (n % 16) {                                               // the 4x4 shapes
         for (int i = 0; i < m; ++i)
             for (int j = 0; j < n; ++j) {
                 S acc = out[i * n + j];
@@ -483,7 +546,8 @@ template <class S, class V> void product(const S* a, const S* b, S* out, int m, 
     for (int i = 0; i < m; i += 2)
         for (int j = 0; j < n; j += 16) {
             V acc[2][per];
-            for (int r = 0; r < 2; ++r) for (int q = 0; q < per; ++q) std::memcpy(&acc[r][q], out + (i + r) * n + j + q * w, sizeof(V));
+            for (int r = 0; r < 2; ++r)
+                for (int q = 0; q < per; ++q) std::memcpy(&acc[r][q], out + (i + r) * n + j + q * w, sizeof(V));
             for (int x = 0; x < k; ++x) {
                 const S* pb = b + x * n + j;
                 const S s0 = a[x * m + i], s1 = a[x * m + i + 1];
@@ -495,7 +559,8 @@ template <class S, class V> void product(const S* a, const S* b, S* out, int m, 
                     fuse(acc[1][q], a1, bv);
                 }
             }
-            for (int r = 0; r < 2; ++r) for (int q = 0; q < per; ++q) std::memcpy(out + (i + r) * n + j + q * w, &acc[r][q], sizeof(V));
+            for (int r = 0; r < 2; ++r)
+                for (int q = 0; q < per; ++q) std::memcpy(out + (i + r) * n + j + q * w, &acc[r][q], sizeof(V));
         }
 }
 
@@ -510,7 +575,8 @@ const uint32_t* permuted_b(const Entry& e, const uint32_t* b, uint32_t blgp) {
     if (!blgp) return b;
     uint32_t* out = scratch().b;
     const int regs = regs_for(e.d->b, e.a_elems);
-    for (int r = 0; r < regs; ++r) for (int l = 0; l < 64; ++l) out[r * 64 + l] = b[r * 64 + blgp_lane(blgp, l)];
+    for (int r = 0; r < regs; ++r)
+        for (int l = 0; l < 64; ++l) out[r * 64 + l] = b[r * 64 + blgp_lane(blgp, l)];
     return out;
 }
 
@@ -524,32 +590,41 @@ void exec_f64(const Entry& e, const uint32_t* a, const uint32_t* b, const uint32
     const Desc& d = *e.d;
     Scratch& s = scratch();
     auto get = [](const uint32_t* regs, int lane, int x, bool negate) {
-        const uint64_t v = (regs[2 * x * 64 + lane] | uint64_t(regs[(2 * x + 1) * 64 + lane]) << 32) ^ uint64_t(negate) << 63;
-        double r; std::memcpy(&r, &v, 8); return r;
+        const uint64_t v = (regs[2 * x * 64 + lane] | uint64_t(regs[(2 * x + 1) * 64 + lane]) << 32) ^ uint64_t(negate)
+                                                                                                           << 63;
+        double r;
+        std::memcpy(&r, &v, 8);
+        return r;
     };
     for (int l = 0; l < 64; ++l) {
         const int at = e.ab_row[0][size_t(l / d.m)] * d.m + l % d.m;
         s.da[at] = get(a, l, 0, neg & 1);
         s.db[at] = get(b, l, 0, neg & 2);
     }
-    stretches(e, [&](int x, int lane, int at) { for (int t = 0; t < d.n; ++t) s.dout[at + t] = get(c, lane + t, x, neg & 4); });
+    stretches(e, [&](int x, int lane, int at) {
+        for (int t = 0; t < d.n; ++t) s.dout[at + t] = get(c, lane + t, x, neg & 4);
+    });
     for (int at = 0; at < d.blocks * d.m * d.n; ++at) {
         const int blk = at / (d.m * d.n), i = at / d.n % d.m, j = at % d.n;
         double acc = s.dout[at];
-        for (int k = 0; k < d.k; ++k) acc = std::fma(s.da[(blk * d.k + k) * d.m + i], s.db[(blk * d.k + k) * d.n + j], acc);
+        for (int k = 0; k < d.k; ++k)
+            acc = std::fma(s.da[(blk * d.k + k) * d.m + i], s.db[(blk * d.k + k) * d.n + j], acc);
         s.dout[at] = acc;
     }
     stretches(e, [&](int x, int lane, int at) {
         for (int t = 0; t < d.n; ++t) {
-            uint64_t v; std::memcpy(&v, &s.dout[at + t], 8);
+            uint64_t v;
+            std::memcpy(&v, &s.dout[at + t], 8);
             dst[2 * x * 64 + lane + t] = uint32_t(v);
             dst[(2 * x + 1) * 64 + lane + t] = uint32_t(v >> 32);
         }
     });
 }
 
-// 8- and 4-bit integers: the dot over k stays below 2^24 in magnitude (64 * 128 * 128, 16 * 255 * 255), so f32 sums are exact.
-void exec_int(const Entry& e, const uint32_t* a, const uint32_t* b, const uint32_t* c, uint32_t* dst, const MatrixMods& m) {
+// 8- and 4-bit integers: the dot over k stays below 2^24 in magnitude (64 * 128 * 128, 16 * 255 * 255), so f32 sums are
+// exact.
+void exec_int(
+    const Entry& e, const uint32_t* a, const uint32_t* b, const uint32_t* c, uint32_t* dst, const MatrixMods& m) {
     const Desc& d = *e.d;
     Scratch& s = scratch();
     const bool wmma = d.mods & mInt;
@@ -561,47 +636,60 @@ void exec_int(const Entry& e, const uint32_t* a, const uint32_t* b, const uint32
         const uint32_t* in = c + x * 64 + lane;
         uint32_t* out = dst + x * 64 + lane;
         if (m.clamp)
-            for (int t = 0; t < d.n; ++t) out[t] = uint32_t(int32_t(std::clamp<int64_t>(int64_t(s.fout[at + t]) + int32_t(in[t]), INT32_MIN, INT32_MAX)));
+            for (int t = 0; t < d.n; ++t)
+                out[t] = uint32_t(
+                    int32_t(std::clamp<int64_t>(int64_t(s.fout[at + t]) + int32_t(in[t]), INT32_MIN, INT32_MAX)));
         else
             for (int t = 0; t < d.n; ++t) out[t] = uint32_t(int32_t(s.fout[at + t])) + in[t];
     });
 }
 
 // f32 / xf32 inputs: one fused multiply-add per k onto the accumulator, in ascending k.
-void exec_f32(const Entry& e, const uint32_t* a, const uint32_t* b, const uint32_t* c, uint32_t* dst, const MatrixMods& m) {
+void exec_f32(
+    const Entry& e, const uint32_t* a, const uint32_t* b, const uint32_t* c, uint32_t* dst, const MatrixMods& m) {
     const Desc& d = *e.d;
     Scratch& s = scratch();
-    const uint32_t mask = d.a == T::xf32 ? 0xffffe000u : 0xffffffffu;  // 1-8-10: the low 13 mantissa bits are not read
+    const uint32_t mask = d.a == T::xf32 ? 0xffffe000u : 0xffffffffu; // 1-8-10: the low 13 mantissa bits are not read
     auto value = [=](uint32_t w, int) { return float_of(w & mask); };
     fill<float, 32>(e, e.ab_row[0], a, s.fa, value);
     fill<float, 32>(e, e.ab_row[0], permuted_b(e, b, m.blgp), s.fb, value);
-    stretches(e, [&](int x, int lane, int at) { for (int t = 0; t < d.n; ++t) s.fout[at + t] = float_of(c[x * 64 + lane + t]); });
+    stretches(e, [&](int x, int lane, int at) {
+        for (int t = 0; t < d.n; ++t) s.fout[at + t] = float_of(c[x * 64 + lane + t]);
+    });
     products<float, vf>(d, s.fa, s.fb, s.fout, m.cbsz, m.abid);
-    stretches(e, [&](int x, int lane, int at) { for (int t = 0; t < d.n; ++t) dst[x * 64 + lane + t] = canonical(s.fout[at + t]); });
+    stretches(e, [&](int x, int lane, int at) {
+        for (int t = 0; t < d.n; ++t) dst[x * 64 + lane + t] = canonical(s.fout[at + t]);
+    });
 }
 
 // Narrow float inputs: exact products, dot over k and the accumulator in double, one rounding to the output type.
 void exec_narrow(const Entry& e, Arch arch, const uint32_t* a, const uint32_t* b, const uint32_t* c, uint32_t* dst,
-                 const MatrixMods& m) {
+    const MatrixMods& m) {
     const Desc& d = *e.d;
     Scratch& s = scratch();
     const bool formats = d.mods & mFormat, scaled = d.mods & mScale, neg_ab = d.mods & mNegAB, neg_c = d.mods & mNegC;
     const T ta = formats ? format_of(m.cbsz) : d.a, tb = formats ? format_of(m.blgp) : d.b;
     load_narrow(e, arch, ta, a, s.da, neg_ab && (m.neg_lo & 1), neg_ab && (m.neg_hi & 1));
-    load_narrow(e, arch, tb, permuted_b(e, b, formats ? 0 : m.blgp), s.db, neg_ab && (m.neg_lo & 2), neg_ab && (m.neg_hi & 2));
-    if (scaled) {                                                       // lane row + M * block: the scale of 32 consecutive k
+    load_narrow(
+        e, arch, tb, permuted_b(e, b, formats ? 0 : m.blgp), s.db, neg_ab && (m.neg_lo & 2), neg_ab && (m.neg_hi & 2));
+    if (scaled) { // lane row + M * block: the scale of 32 consecutive k
         if (!m.scale_a || !m.scale_b) unsupported(d, "a missing scale operand");
-        const uint32_t byte_a = (m.op_sel & 1) | (m.op_sel_hi & 1) << 1, byte_b = ((m.op_sel >> 1) & 1) | ((m.op_sel_hi >> 1) & 1) << 1;
+        const uint32_t byte_a = (m.op_sel & 1) | (m.op_sel_hi & 1) << 1,
+                       byte_b = ((m.op_sel >> 1) & 1) | ((m.op_sel_hi >> 1) & 1) << 1;
         for (int l = 0; l < 64; ++l) {
             const int row = l % d.m, k0 = l / d.m * 32;
-            const double fa = e8m0_to_f32(uint8_t(m.scale_a[l] >> (8 * byte_a))), fb = e8m0_to_f32(uint8_t(m.scale_b[l] >> (8 * byte_b)));
-            if (fa != 1) for (int k = k0; k < k0 + 32; ++k) s.da[k * d.m + row] *= fa;
-            if (fb != 1) for (int k = k0; k < k0 + 32; ++k) s.db[k * d.n + row] *= fb;
+            const double fa = e8m0_to_f32(uint8_t(m.scale_a[l] >> (8 * byte_a))),
+                         fb = e8m0_to_f32(uint8_t(m.scale_b[l] >> (8 * byte_b)));
+            if (fa != 1)
+                for (int k = k0; k < k0 + 32; ++k) s.da[k * d.m + row] *= fa;
+            if (fb != 1)
+                for (int k = k0; k < k0 + 32; ++k) s.db[k * d.n + row] *= fb;
         }
     }
     std::fill_n(s.dout, d.blocks * d.m * d.n, 0.0);
     products<double, vd>(d, s.da, s.db, s.dout, formats ? 0 : m.cbsz, formats ? 0 : m.abid);
-    const uint32_t clear = neg_c && (m.neg_hi & 4) ? 0x7fffffffu : 0xffffffffu, flip = neg_c && (m.neg_lo & 4) ? 0x80000000u : 0;
+    const uint32_t clear = neg_c && (m.neg_hi & 4) ? 0x7fffffffu : 0xffffffffu,
+                   flip = neg_c && (m.neg_lo & 4) ? 0x80000000u : 0;
     auto accumulator = [=](uint32_t bits) { return float_of((bits & clear) ^ flip); };
     if (d.cd == T::f32) {
         stretches(e, [&](int x, int lane, int at) {
@@ -611,7 +699,7 @@ void exec_narrow(const Entry& e, Arch arch, const uint32_t* a, const uint32_t* b
         });
         return;
     }
-    stretches(e, [&](int x, int lane, int at) {                         // 16-bit accumulator, two to a register, even element first
+    stretches(e, [&](int x, int lane, int at) { // 16-bit accumulator, two to a register, even element first
         for (int t = 0; t < d.n; ++t) {
             const int r = (x / 2) * 64 + lane + t, shift = 16 * (x & 1);
             const uint16_t bits = uint16_t(c[r] >> shift);
@@ -625,7 +713,7 @@ void exec_narrow(const Entry& e, Arch arch, const uint32_t* a, const uint32_t* b
         for (int t = 0; t < d.n; ++t) {
             uint32_t& w = dst[(x / 2) * 64 + lane + t];
             const uint32_t code = uint32_t(s.dout[at + t]);
-            w = x & 1 ? (w & 0xffffu) | code << 16 : code;              // x ascends: the even element first
+            w = x & 1 ? (w & 0xffffu) | code << 16 : code; // x ascends: the even element first
         }
     });
 }
@@ -638,28 +726,31 @@ bool matrix_lookup(Arch arch, std::string_view mnemonic, MatrixShape* shape) {
     if (shape) {
         const Desc& d = *e->d;
         const int ab = regs_for(d.a, e->a_elems), cd = regs_for(d.cd, e->c_elems);
-        *shape = {d.m, d.n, d.k, d.blocks, ab, ab, cd, cd, 2ull * uint64_t(d.m) * uint64_t(d.n) * uint64_t(d.k) * uint64_t(d.blocks)};
+        *shape = {d.m, d.n, d.k, d.blocks, ab, ab, cd, cd,
+            2ull * uint64_t(d.m) * uint64_t(d.n) * uint64_t(d.k) * uint64_t(d.blocks)};
     }
     return true;
 }
 
-void matrix_exec(Arch arch, std::string_view mnemonic, const uint32_t* a, const uint32_t* b, const uint32_t* c, uint32_t* d,
-                 const MatrixMods& mods) {
+void matrix_exec(Arch arch, std::string_view mnemonic, const uint32_t* a, const uint32_t* b, const uint32_t* c,
+    uint32_t* d, const MatrixMods& mods) {
     const Entry* e = find(arch, mnemonic);
-    if (!e) throw std::invalid_argument("matrix_exec: unknown instruction " + std::string(mnemonic) + " on this architecture");
+    if (!e)
+        throw std::invalid_argument(
+            "matrix_exec: unknown instruction " + std::string(mnemonic) + " on this architecture");
     check_mods(*e->d, mods);
     const int rows = regs_for(e->d->cd, e->c_elems);
-    if (c != d && c < d + rows * 64 && d < c + rows * 64) {              // D over a part of C: the sources are read first
+    if (c != d && c < d + rows * 64 && d < c + rows * 64) { // D over a part of C: the sources are read first
         alignas(64) static thread_local uint32_t copy[64 * 64];
         std::memcpy(copy, c, size_t(rows) * 256);
         c = copy;
     }
     switch (e->d->cd) {
-        case T::f64: return exec_f64(*e, a, b, c, d, mods.blgp | mods.neg_lo);
-        case T::i32: return exec_int(*e, a, b, c, d, mods);
-        default:
-            if (e->d->a == T::f32 || e->d->a == T::xf32) return exec_f32(*e, a, b, c, d, mods);
-            return exec_narrow(*e, arch, a, b, c, d, mods);
+    case T::f64: return exec_f64(*e, a, b, c, d, mods.blgp | mods.neg_lo);
+    case T::i32: return exec_int(*e, a, b, c, d, mods);
+    default:
+        if (e->d->a == T::f32 || e->d->a == T::xf32) return exec_f32(*e, a, b, c, d, mods);
+        return exec_narrow(*e, arch, a, b, c, d, mods);
     }
 }
 

@@ -18,13 +18,25 @@ __device__ int device_counter = 5;
 __constant__ float table[4] = {1, 2, 3, 4};
 __managed__ int managed_value = 7;
 
-__global__ void vec_add(const float* a, const float* b, float* c, int n) { int i = TID; if (i < n) c[i] = a[i] + b[i]; }
-__global__ void fill(int* p, int v, int n) { int i = TID; if (i < n) p[i] = v; }
-__global__ void add1(int* p, int n) { int i = TID; if (i < n) p[i] = p[i] * 2 + 1; }
+__global__ void vec_add(const float* a, const float* b, float* c, int n) {
+    int i = TID;
+    if (i < n) c[i] = a[i] + b[i];
+}
+__global__ void fill(int* p, int v, int n) {
+    int i = TID;
+    if (i < n) p[i] = v;
+}
+__global__ void add1(int* p, int n) {
+    int i = TID;
+    if (i < n) p[i] = p[i] * 2 + 1;
+}
 __global__ void slow_copy(const int* from, int* to, int n, int spins) {
     int i = TID;
     int x = 0;
-    for (int k = 0; k < spins; ++k) { x += k; asm volatile("" : "+v"(x)); }
+    for (int k = 0; k < spins; ++k) {
+        x += k;
+        asm volatile("" : "+v"(x));
+    }
     if (i < n) to[i] = from[i] + (x & 0);
 }
 __global__ void reverse_block(int* p) {
@@ -38,13 +50,24 @@ __global__ void reverse_block(int* p) {
 }
 __global__ void poke(int* p, long i) { p[i] = 1; }
 __global__ void trap() { __builtin_trap(); }
-__global__ void use_globals(float* out) { out[0] = table[2] * float(device_counter) + float(managed_value); device_counter += 1; managed_value += 1; }
-struct Three { int x, y, z; };
-__global__ void mixed(char a, double b, short c, int* out, Three s) { out[0] = a + int(b) + c + s.x * 100 + s.y * 10 + s.z; }
+__global__ void use_globals(float* out) {
+    out[0] = table[2] * float(device_counter) + float(managed_value);
+    device_counter += 1;
+    managed_value += 1;
+}
+struct Three {
+    int x, y, z;
+};
+__global__ void mixed(char a, double b, short c, int* out, Three s) {
+    out[0] = a + int(b) + c + s.x * 100 + s.y * 10 + s.z;
+}
 __global__ __launch_bounds__(64) void bounded(int* p) { p[__builtin_amdgcn_workitem_id_x()] = 1; }
 __global__ void dims(int* p) {
-    p[0] = __builtin_amdgcn_workgroup_size_x(); p[1] = __builtin_amdgcn_workgroup_size_y(); p[2] = __builtin_amdgcn_workgroup_size_z();
-    p[3] = __builtin_amdgcn_grid_size_x(); p[4] = __builtin_amdgcn_wavefrontsize();
+    p[0] = __builtin_amdgcn_workgroup_size_x();
+    p[1] = __builtin_amdgcn_workgroup_size_y();
+    p[2] = __builtin_amdgcn_workgroup_size_z();
+    p[3] = __builtin_amdgcn_grid_size_x();
+    p[4] = __builtin_amdgcn_wavefrontsize();
 }
 // Every workgroup waits for all others.
 __global__ void grid_barrier(int* count, int* seen, int blocks) {
@@ -55,9 +78,32 @@ __global__ void grid_barrier(int* count, int* seen, int blocks) {
 }
 
 static int failures = 0, checks = 0;
-#define CHECK(x) do { ++checks; if (!(x)) { ++failures; std::printf("FAIL %s:%d: %s\n", __FILE__, __LINE__, #x); } } while (0)
-#define OK(x) do { ++checks; hipError_t e_ = (x); if (e_ != hipSuccess) { ++failures; std::printf("FAIL %s:%d: %s -> %s\n", __FILE__, __LINE__, #x, hipGetErrorName(e_)); } } while (0)
-#define IS(x, want) do { ++checks; hipError_t e_ = (x); if (e_ != (want)) { ++failures; std::printf("FAIL %s:%d: %s -> %s, not %s\n", __FILE__, __LINE__, #x, hipGetErrorName(e_), #want); } } while (0)
+#define CHECK(x)                                                                                                       \
+    do {                                                                                                               \
+        ++checks;                                                                                                      \
+        if (!(x)) {                                                                                                    \
+            ++failures;                                                                                                \
+            std::printf("FAIL %s:%d: %s\n", __FILE__, __LINE__, #x);                                                   \
+        }                                                                                                              \
+    } while (0)
+#define OK(x)                                                                                                          \
+    do {                                                                                                               \
+        ++checks;                                                                                                      \
+        hipError_t e_ = (x);                                                                                           \
+        if (e_ != hipSuccess) {                                                                                        \
+            ++failures;                                                                                                \
+            std::printf("FAIL %s:%d: %s -> %s\n", __FILE__, __LINE__, #x, hipGetErrorName(e_));                        \
+        }                                                                                                              \
+    } while (0)
+#define IS(x, want)                                                                                                    \
+    do {                                                                                                               \
+        ++checks;                                                                                                      \
+        hipError_t e_ = (x);                                                                                           \
+        if (e_ != (want)) {                                                                                            \
+            ++failures;                                                                                                \
+            std::printf("FAIL %s:%d: %s -> %s, not %s\n", __FILE__, __LINE__, #x, hipGetErrorName(e_), #want);         \
+        }                                                                                                              \
+    } while (0)
 
 static void test_properties(int id) {
     hipDeviceProp_t p;
@@ -116,7 +162,8 @@ static void test_memory() {
     OK(hipMemsetD32(d + 4, 0x01020304, 4));
     OK(hipMemsetD16(d + 8, 0x0506, 4));
     OK(hipMemcpy(back.data(), d, 64, hipMemcpyDeviceToHost));
-    CHECK(back[0] == 0x11111111 && back[4] == 0x01020304 && back[7] == 0x01020304 && back[8] == 0x05060506 && back[10] == 0x11111111);
+    CHECK(back[0] == 0x11111111 && back[4] == 0x01020304 && back[7] == 0x01020304 && back[8] == 0x05060506 &&
+          back[10] == 0x11111111);
     hipPointerAttribute_t a;
     OK(hipPointerGetAttributes(&a, d + 3));
     CHECK(a.type == hipMemoryTypeDevice && a.devicePointer == d + 3 && a.hostPointer == nullptr);
@@ -200,9 +247,14 @@ static void test_memory() {
 static void test_launch(int id) {
     const int n = 1000;
     std::vector<float> a(n), b(n), c(n);
-    for (int i = 0; i < n; ++i) { a[i] = float(i); b[i] = float(2 * i); }
+    for (int i = 0; i < n; ++i) {
+        a[i] = float(i);
+        b[i] = float(2 * i);
+    }
     float *da, *db, *dc;
-    OK(hipMalloc(&da, n * 4)); OK(hipMalloc(&db, n * 4)); OK(hipMalloc(&dc, n * 4));
+    OK(hipMalloc(&da, n * 4));
+    OK(hipMalloc(&db, n * 4));
+    OK(hipMalloc(&dc, n * 4));
     OK(hipMemcpy(da, a.data(), n * 4, hipMemcpyHostToDevice));
     OK(hipMemcpy(db, b.data(), n * 4, hipMemcpyHostToDevice));
     vec_add<<<(n + 255) / 256, 256>>>(da, db, dc, n);
@@ -263,8 +315,11 @@ static void test_launch(int id) {
     hipFuncAttributes fa;
     OK(hipFuncGetAttributes(&fa, reinterpret_cast<const void*>(bounded)));
     CHECK(fa.maxThreadsPerBlock == 64 && fa.numRegs > 0 && fa.sharedSizeBytes == 0);
-    OK(hipFuncSetAttribute(reinterpret_cast<const void*>(reverse_block), hipFuncAttributeMaxDynamicSharedMemorySize, 65536));
-    IS(hipFuncSetAttribute(reinterpret_cast<const void*>(reverse_block), hipFuncAttributeMaxDynamicSharedMemorySize, 1 << 20), hipErrorInvalidValue);
+    OK(hipFuncSetAttribute(
+        reinterpret_cast<const void*>(reverse_block), hipFuncAttributeMaxDynamicSharedMemorySize, 65536));
+    IS(hipFuncSetAttribute(
+           reinterpret_cast<const void*>(reverse_block), hipFuncAttributeMaxDynamicSharedMemorySize, 1 << 20),
+        hipErrorInvalidValue);
     (void)hipGetLastError();
     int blocks = 0, grid = 0, block = 0;
     OK(hipOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, vec_add, 256, 0));
@@ -279,37 +334,48 @@ static void test_launch(int id) {
     void* args[] = {&da, &db, &dc, const_cast<int*>(&n)};
     OK(hipModuleLaunchKernel(f, 4, 1, 1, 256, 1, 1, 0, nullptr, args, nullptr));
     OK(hipLaunchCooperativeKernel(reinterpret_cast<const void*>(vec_add), dim3(4), dim3(256), args, 0, nullptr));
-    IS(hipLaunchCooperativeKernel(reinterpret_cast<const void*>(vec_add), dim3(1 << 20), dim3(256), args, 0, nullptr), hipErrorCooperativeLaunchTooLarge);
+    IS(hipLaunchCooperativeKernel(reinterpret_cast<const void*>(vec_add), dim3(1 << 20), dim3(256), args, 0, nullptr),
+        hipErrorCooperativeLaunchTooLarge);
     int *count = p, *seen = p + 1, eight = 8;
     void* barrier_args[] = {&count, &seen, &eight};
     OK(hipMemset(p, 0, 64));
-    OK(hipLaunchCooperativeKernel(reinterpret_cast<const void*>(grid_barrier), dim3(8), dim3(64), barrier_args, 0, nullptr));
+    OK(hipLaunchCooperativeKernel(
+        reinterpret_cast<const void*>(grid_barrier), dim3(8), dim3(64), barrier_args, 0, nullptr));
     OK(hipMemcpy(v.data(), p, 64, hipMemcpyDeviceToHost));
     for (int i = 0; i <= 8; ++i) CHECK(v[i] == 8);
     hipEvent_t start, stop;
-    OK(hipEventCreate(&start)); OK(hipEventCreate(&stop));
-    OK(hipExtLaunchKernel(reinterpret_cast<const void*>(vec_add), dim3(4), dim3(256), args, 0, nullptr, start, stop, 0));
+    OK(hipEventCreate(&start));
+    OK(hipEventCreate(&stop));
+    OK(hipExtLaunchKernel(
+        reinterpret_cast<const void*>(vec_add), dim3(4), dim3(256), args, 0, nullptr, start, stop, 0));
     OK(hipExtModuleLaunchKernel(f, 1024, 1, 1, 256, 1, 1, 0, nullptr, args, nullptr, start, stop, 0));
     OK(hipEventSynchronize(stop));
     float ms = -1;
     OK(hipEventElapsedTime(&ms, start, stop));
     CHECK(ms >= 0);
-    OK(hipEventDestroy(start)); OK(hipEventDestroy(stop));
+    OK(hipEventDestroy(start));
+    OK(hipEventDestroy(stop));
     hipLaunchConfig_t config{};
-    config.gridDim = dim3(4); config.blockDim = dim3(256);
+    config.gridDim = dim3(4);
+    config.blockDim = dim3(256);
     OK(hipLaunchKernelExC(&config, reinterpret_cast<const void*>(vec_add), args));
     OK(hipDeviceSynchronize());
     (void)hipGetLastError();
-    OK(hipFree(da)); OK(hipFree(db)); OK(hipFree(dc));
+    OK(hipFree(da));
+    OK(hipFree(db));
+    OK(hipFree(dc));
 }
 
 static void test_streams() {
     const int n = 256;
     int *d, *e;
     std::vector<int> h(n);
-    OK(hipMalloc(&d, n * 4)); OK(hipMalloc(&e, n * 4));
+    OK(hipMalloc(&d, n * 4));
+    OK(hipMalloc(&e, n * 4));
     hipStream_t s, t, nb;
-    OK(hipStreamCreate(&s)); OK(hipStreamCreate(&t)); OK(hipStreamCreateWithFlags(&nb, hipStreamNonBlocking));
+    OK(hipStreamCreate(&s));
+    OK(hipStreamCreate(&t));
+    OK(hipStreamCreateWithFlags(&nb, hipStreamNonBlocking));
     // order within a stream
     fill<<<1, n, 0, s>>>(d, 1, n);
     for (int i = 0; i < 5; ++i) add1<<<1, n, 0, s>>>(d, n);
@@ -318,7 +384,8 @@ static void test_streams() {
     CHECK(h[0] == 63 && h[n - 1] == 63);
     // across streams by an event
     hipEvent_t ev, ev2;
-    OK(hipEventCreate(&ev)); OK(hipEventCreateWithFlags(&ev2, hipEventDisableTiming));
+    OK(hipEventCreate(&ev));
+    OK(hipEventCreateWithFlags(&ev2, hipEventDisableTiming));
     slow_copy<<<1, n, 0, s>>>(d, e, n, 20000);
     OK(hipEventRecord(ev, s));
     IS(hipEventQuery(ev2), hipSuccess);
@@ -342,7 +409,12 @@ static void test_streams() {
     static std::atomic<int> step{0};
     step = 0;
     slow_copy<<<1, n, 0, s>>>(d, e, n, 2000);
-    OK(hipStreamAddCallback(s, [](hipStream_t, hipError_t status, void* p) { if (status == hipSuccess) static_cast<std::atomic<int>*>(p)->fetch_add(1); }, &step, 0));
+    OK(hipStreamAddCallback(
+        s,
+        [](hipStream_t, hipError_t status, void* p) {
+            if (status == hipSuccess) static_cast<std::atomic<int>*>(p)->fetch_add(1);
+        },
+        &step, 0));
     OK(hipLaunchHostFunc(s, [](void* p) { static_cast<std::atomic<int>*>(p)->fetch_add(10); }, &step));
     OK(hipStreamSynchronize(s));
     CHECK(step == 11);
@@ -370,60 +442,71 @@ static void test_streams() {
     CHECK(h[9] == 77);
     IS(hipStreamSynchronize(t), hipErrorInvalidHandle);
     (void)hipGetLastError();
-    OK(hipStreamDestroy(s)); OK(hipStreamDestroy(nb));
-    OK(hipEventDestroy(ev)); OK(hipEventDestroy(ev2));
-    OK(hipFree(d)); OK(hipFree(e));
+    OK(hipStreamDestroy(s));
+    OK(hipStreamDestroy(nb));
+    OK(hipEventDestroy(ev));
+    OK(hipEventDestroy(ev2));
+    OK(hipFree(d));
+    OK(hipFree(e));
 }
 
 // With GFXEMU_LAZY nothing runs before it is waited for, and only what the wait needs.
 static void test_lazy() {
     const int n = 64, poison = int(0xA5A5A5A5);
     int *d, *pinned, got[64];
-    OK(hipMalloc(&d, n * 4)); OK(hipHostMalloc(&pinned, n * 4));
+    OK(hipMalloc(&d, n * 4));
+    OK(hipHostMalloc(&pinned, n * 4));
     hipStream_t s, t;
-    OK(hipStreamCreateWithFlags(&s, hipStreamNonBlocking)); OK(hipStreamCreateWithFlags(&t, hipStreamNonBlocking));
+    OK(hipStreamCreateWithFlags(&s, hipStreamNonBlocking));
+    OK(hipStreamCreateWithFlags(&t, hipStreamNonBlocking));
     fill<<<1, n, 0, s>>>(pinned, 1, n);
     fill<<<1, n, 0, s>>>(d, 2, n);
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    CHECK(pinned[0] == poison);                     // no synchronisation
+    CHECK(pinned[0] == poison); // no synchronisation
     OK(hipMemcpyAsync(got, d, n * 4, hipMemcpyDeviceToHost, t));
-    CHECK(got[0] == poison);                        // the wrong stream
+    CHECK(got[0] == poison); // the wrong stream
     OK(hipStreamSynchronize(s));
     CHECK(pinned[0] == 1);
     OK(hipMemcpyAsync(got, d, n * 4, hipMemcpyDeviceToHost, t));
     CHECK(got[0] == 2);
-    OK(hipStreamDestroy(s)); OK(hipStreamDestroy(t));
-    OK(hipFree(d)); OK(hipHostFree(pinned));
+    OK(hipStreamDestroy(s));
+    OK(hipStreamDestroy(t));
+    OK(hipFree(d));
+    OK(hipHostFree(pinned));
 }
 
 // Host threads with a stream each, beside launches on the null stream.
 static void test_threads(int id) {
     std::vector<std::thread> threads;
     std::atomic<int> bad{0};
-    for (int k = 0; k < 4; ++k) threads.emplace_back([&, k] {
-        const int n = 100;
-        int *d, *e;
-        std::vector<int> h(n);
-        bad += hipSetDevice(id) != hipSuccess;
-        hipStream_t s = nullptr;
-        if (k == 1) s = hipStreamPerThread;
-        else if (k > 1) bad += hipStreamCreateWithFlags(&s, k == 2 ? hipStreamDefault : hipStreamNonBlocking) != hipSuccess;
-        hipEvent_t ev;
-        bad += hipEventCreate(&ev) != hipSuccess;
-        for (int i = 0; i < 20; ++i) {
-            bad += hipMalloc(&d, n * 4) != hipSuccess || hipMallocAsync(reinterpret_cast<void**>(&e), n * 4, s) != hipSuccess;
-            fill<<<2, 64, 0, s>>>(d, k * 100 + i, n);
-            add1<<<2, 64, 0, s>>>(d, n);
-            slow_copy<<<2, 64, 0, s>>>(d, e, n, 10);
-            bad += hipEventRecord(ev, s) != hipSuccess || hipStreamWaitEvent(s, ev, 0) != hipSuccess;
-            bad += hipMemcpyAsync(h.data(), e, n * 4, hipMemcpyDeviceToHost, s) != hipSuccess;
-            bad += hipFreeAsync(e, s) != hipSuccess || hipStreamSynchronize(s) != hipSuccess;
-            for (int x : h) bad += x != (k * 100 + i) * 2 + 1;
-            bad += hipFree(d) != hipSuccess;
-        }
-        bad += hipEventDestroy(ev) != hipSuccess;
-        if (k > 1) bad += hipStreamDestroy(s) != hipSuccess;
-    });
+    for (int k = 0; k < 4; ++k)
+        threads.emplace_back([&, k] {
+            const int n = 100;
+            int *d, *e;
+            std::vector<int> h(n);
+            bad += hipSetDevice(id) != hipSuccess;
+            hipStream_t s = nullptr;
+            if (k == 1)
+                s = hipStreamPerThread;
+            else if (k > 1)
+                bad += hipStreamCreateWithFlags(&s, k == 2 ? hipStreamDefault : hipStreamNonBlocking) != hipSuccess;
+            hipEvent_t ev;
+            bad += hipEventCreate(&ev) != hipSuccess;
+            for (int i = 0; i < 20; ++i) {
+                bad += hipMalloc(&d, n * 4) != hipSuccess ||
+                       hipMallocAsync(reinterpret_cast<void**>(&e), n * 4, s) != hipSuccess;
+                fill<<<2, 64, 0, s>>>(d, k * 100 + i, n);
+                add1<<<2, 64, 0, s>>>(d, n);
+                slow_copy<<<2, 64, 0, s>>>(d, e, n, 10);
+                bad += hipEventRecord(ev, s) != hipSuccess || hipStreamWaitEvent(s, ev, 0) != hipSuccess;
+                bad += hipMemcpyAsync(h.data(), e, n * 4, hipMemcpyDeviceToHost, s) != hipSuccess;
+                bad += hipFreeAsync(e, s) != hipSuccess || hipStreamSynchronize(s) != hipSuccess;
+                for (int x : h) bad += x != (k * 100 + i) * 2 + 1;
+                bad += hipFree(d) != hipSuccess;
+            }
+            bad += hipEventDestroy(ev) != hipSuccess;
+            if (k > 1) bad += hipStreamDestroy(s) != hipSuccess;
+        });
     for (auto& t : threads) t.join();
     CHECK(bad == 0);
     OK(hipDeviceSynchronize());
@@ -435,9 +518,11 @@ static void test_graph() {
     std::vector<int> h(n);
     OK(hipMalloc(&d, n * 4));
     hipStream_t s, t;
-    OK(hipStreamCreate(&s)); OK(hipStreamCreate(&t));
+    OK(hipStreamCreate(&s));
+    OK(hipStreamCreate(&t));
     hipEvent_t fork, join;
-    OK(hipEventCreate(&fork)); OK(hipEventCreate(&join));
+    OK(hipEventCreate(&fork));
+    OK(hipEventCreate(&join));
     OK(hipMemset(d, 0, n * 4));
     OK(hipStreamBeginCapture(s, hipStreamCaptureModeGlobal));
     OK(hipMemsetAsync(d, 0, n * 4, s));
@@ -454,7 +539,7 @@ static void test_graph() {
     hipGraph_t g;
     OK(hipStreamEndCapture(s, &g));
     OK(hipMemcpy(h.data(), d, n * 4, hipMemcpyDeviceToHost));
-    CHECK(h[0] == 0);                               // nothing ran
+    CHECK(h[0] == 0); // nothing ran
     size_t nodes = 0;
     OK(hipGraphGetNodes(g, nullptr, &nodes));
     CHECK(nodes == 4);
@@ -472,9 +557,11 @@ static void test_graph() {
         hipKernelNodeParams k{};
         if (type != hipGraphNodeTypeKernel) continue;
         OK(hipGraphKernelNodeGetParams(one, &k));
-        CHECK(k.blockDim.x == unsigned(n) && *static_cast<int**>(k.kernelParams[0]) == d && *static_cast<int*>(k.kernelParams[1]) == n);
+        CHECK(k.blockDim.x == unsigned(n) && *static_cast<int**>(k.kernelParams[0]) == d &&
+              *static_cast<int*>(k.kernelParams[1]) == n);
     }
-    OK(hipGraphExecDestroy(x)); OK(hipGraphDestroy(g));
+    OK(hipGraphExecDestroy(x));
+    OK(hipGraphDestroy(g));
     // a synchronising call invalidates the capture
     OK(hipStreamBeginCapture(s, hipStreamCaptureModeGlobal));
     IS(hipStreamSynchronize(s), hipErrorStreamCaptureUnsupported);
@@ -484,12 +571,19 @@ static void test_graph() {
     OK(hipGraphCreate(&g, 0));
     hipGraphNode_t set, run, copy;
     hipMemsetParams m{};
-    m.dst = d; m.elementSize = 4; m.value = 20; m.width = n; m.height = 1;
+    m.dst = d;
+    m.elementSize = 4;
+    m.value = 20;
+    m.width = n;
+    m.height = 1;
     OK(hipGraphAddMemsetNode(&set, g, nullptr, 0, &m));
     hipKernelNodeParams k{};
     int count = n;
     void* args[] = {&d, &count};
-    k.func = reinterpret_cast<void*>(add1); k.gridDim = dim3(1); k.blockDim = dim3(n); k.kernelParams = args;
+    k.func = reinterpret_cast<void*>(add1);
+    k.gridDim = dim3(1);
+    k.blockDim = dim3(n);
+    k.kernelParams = args;
     OK(hipGraphAddKernelNode(&run, g, &set, 1, &k));
     OK(hipGraphAddMemcpyNode1D(&copy, g, &run, 1, h.data(), d, n * 4, hipMemcpyDeviceToHost));
     OK(hipGraphInstantiate(&x, g, nullptr, nullptr, 0));
@@ -501,9 +595,12 @@ static void test_graph() {
     OK(hipGraphLaunch(x, s));
     OK(hipStreamSynchronize(s));
     CHECK(h[0] == 3);
-    OK(hipGraphExecDestroy(x)); OK(hipGraphDestroy(g));
-    OK(hipEventDestroy(fork)); OK(hipEventDestroy(join));
-    OK(hipStreamDestroy(s)); OK(hipStreamDestroy(t));
+    OK(hipGraphExecDestroy(x));
+    OK(hipGraphDestroy(g));
+    OK(hipEventDestroy(fork));
+    OK(hipEventDestroy(join));
+    OK(hipStreamDestroy(s));
+    OK(hipStreamDestroy(t));
     OK(hipFree(d));
 }
 
@@ -522,9 +619,13 @@ static void test_module(const char* path) {
     int *d, n = 100, value = 12;
     std::vector<int> h(n);
     OK(hipMalloc(&d, n * 4));
-    struct { int* p; int v, n; } packed{d, value, n};
+    struct {
+        int* p;
+        int v, n;
+    } packed{d, value, n};
     size_t size = sizeof packed;
-    void* extra[] = {HIP_LAUNCH_PARAM_BUFFER_POINTER, &packed, HIP_LAUNCH_PARAM_BUFFER_SIZE, &size, HIP_LAUNCH_PARAM_END};
+    void* extra[] = {
+        HIP_LAUNCH_PARAM_BUFFER_POINTER, &packed, HIP_LAUNCH_PARAM_BUFFER_SIZE, &size, HIP_LAUNCH_PARAM_END};
     OK(hipModuleLaunchKernel(f, 2, 1, 1, 64, 1, 1, 0, nullptr, nullptr, extra));
     OK(hipMemcpy(h.data(), d, n * 4, hipMemcpyDeviceToHost));
     CHECK(h[0] == 12 && h[99] == 12);
@@ -532,11 +633,12 @@ static void test_module(const char* path) {
     OK(hipModuleGetGlobal(&p, &size, m2, "device_counter"));
     CHECK(size == 4);
     OK(hipMemcpy(h.data(), p, 4, hipMemcpyDeviceToHost));
-    CHECK(h[0] == 5);                               // a copy of its own
+    CHECK(h[0] == 5); // a copy of its own
     IS(hipModuleLaunchKernel(f, 0, 1, 1, 64, 1, 1, 0, nullptr, nullptr, extra), hipErrorInvalidValue);
     IS(hipModuleLaunchKernel(f, 1, 1, 1, 64, 32, 1, 0, nullptr, nullptr, extra), hipErrorInvalidValue);
     IS(hipModuleLaunchKernel(f, 1, 1, 1, 64, 1, 1, 0, nullptr, nullptr, nullptr), hipErrorInvalidValue);
-    OK(hipModuleUnload(m)); OK(hipModuleUnload(m2));
+    OK(hipModuleUnload(m));
+    OK(hipModuleUnload(m2));
     IS(hipModuleLaunchKernel(f, 2, 1, 1, 64, 1, 1, 0, nullptr, nullptr, extra), hipErrorInvalidHandle);
     IS(hipModuleUnload(m), hipErrorInvalidHandle);
     char junk[256] = "junk";
@@ -549,20 +651,20 @@ static void test_module(const char* path) {
 static void test_faults() {
     int* d;
     OK(hipMalloc(&d, 64));
-    poke<<<1, 1>>>(d, 16);                          // one past the end
+    poke<<<1, 1>>>(d, 16); // one past the end
     IS(hipDeviceSynchronize(), hipErrorIllegalAddress);
     IS(hipDeviceSynchronize(), hipErrorIllegalAddress);
     IS(hipGetLastError(), hipErrorIllegalAddress);
     fill<<<1, 1>>>(d, 1, 1);
-    IS(hipGetLastError(), hipErrorIllegalAddress);  // sticky
+    IS(hipGetLastError(), hipErrorIllegalAddress); // sticky
     OK(hipDeviceReset());
     int host = 0;
-    poke<<<1, 1>>>(&host, 0);                       // host memory
+    poke<<<1, 1>>>(&host, 0); // host memory
     IS(hipStreamSynchronize(nullptr), hipErrorIllegalAddress);
     CHECK(host == 0);
     OK(hipDeviceReset());
     OK(hipFree(d));
-    poke<<<1, 1>>>(d, 0);                           // after free
+    poke<<<1, 1>>>(d, 0); // after free
     IS(hipDeviceSynchronize(), hipErrorIllegalAddress);
     OK(hipDeviceReset());
     trap<<<1, 1>>>();
@@ -583,7 +685,7 @@ static void test_multi(int count) {
         fill<<<1, 64, 0, s[i]>>>(p[i], 10 + i, 64);
         OK(hipGetLastError());
     }
-    for (int i = 0; i < count; ++i) {               // streams know their device
+    for (int i = 0; i < count; ++i) { // streams know their device
         OK(hipStreamSynchronize(s[i]));
         OK(hipMemcpy(h.data(), p[i], 256, hipMemcpyDeviceToHost));
         CHECK(h[0] == 10 + i);
@@ -597,12 +699,16 @@ static void test_multi(int count) {
         CHECK(h[63] == 10);
         OK(hipSetDevice(0));
         fill<<<1, 64, 0, s[1]>>>(p[1], 1, 64);
-        IS(hipGetLastError(), hipErrorInvalidHandle);   // the stream is not the current device's
+        IS(hipGetLastError(), hipErrorInvalidHandle); // the stream is not the current device's
         int here = -1;
         std::thread([&] { (void)hipGetDevice(&here); }).join();
-        CHECK(here == 0);                           // the current device is the thread's
+        CHECK(here == 0); // the current device is the thread's
     }
-    for (int i = 0; i < count; ++i) { OK(hipSetDevice(i)); OK(hipFree(p[i])); OK(hipStreamDestroy(s[i])); }
+    for (int i = 0; i < count; ++i) {
+        OK(hipSetDevice(i));
+        OK(hipFree(p[i]));
+        OK(hipStreamDestroy(s[i]));
+    }
     IS(hipSetDevice(count), hipErrorInvalidDevice);
     (void)hipGetLastError();
     OK(hipSetDevice(0));
@@ -612,7 +718,8 @@ int main(int argc, char** argv) {
     const char* module = nullptr;
     bool faults = true;
     for (int i = 1; i < argc; ++i) {
-        if (!std::strcmp(argv[i], "--no-faults")) faults = false;
+        if (!std::strcmp(argv[i], "--no-faults"))
+            faults = false;
         else if (!std::strcmp(argv[i], "--expect-no-binary")) {
             int* d;
             OK(hipMalloc(&d, 256));
@@ -620,7 +727,8 @@ int main(int argc, char** argv) {
             IS(hipGetLastError(), hipErrorNoBinaryForGpu);
             std::printf("%d checks, %d failures\n", checks, failures);
             return failures != 0;
-        } else module = argv[i];
+        } else
+            module = argv[i];
     }
     int count = 0;
     OK(hipGetDeviceCount(&count));

@@ -15,10 +15,13 @@ template <class T> hipError_t hipMalloc(T** p, size_t n) { return hipMalloc(rein
 template <class T> hipError_t hipMallocManaged(T** p, size_t n) {
     return hipMallocManaged(reinterpret_cast<void**>(p), n, hipMemAttachGlobal);
 }
-template <class T> hipError_t hipHostMalloc(T** p, size_t n) { return hipHostMalloc(reinterpret_cast<void**>(p), n, 0); }
+template <class T> hipError_t hipHostMalloc(T** p, size_t n) {
+    return hipHostMalloc(reinterpret_cast<void**>(p), n, 0);
+}
 template <class F> hipError_t hipOccupancyMaxActiveBlocksPerMultiprocessor(int* n, F* kernel, int block, size_t lds) {
     return hipOccupancyMaxActiveBlocksPerMultiprocessor(n, reinterpret_cast<const void*>(kernel), block, lds);
 }
-template <class F> hipError_t hipOccupancyMaxPotentialBlockSize(int* grid, int* block, F* kernel, size_t lds, int limit) {
+template <class F>
+hipError_t hipOccupancyMaxPotentialBlockSize(int* grid, int* block, F* kernel, size_t lds, int limit) {
     return hipOccupancyMaxPotentialBlockSize(grid, block, reinterpret_cast<const void*>(kernel), lds, limit);
 }
