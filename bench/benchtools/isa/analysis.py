@@ -9,7 +9,7 @@ from pathlib import Path
 
 from .. import Record, names
 from . import bundle, targets
-from .classes import CLASSES, DETAILS, classify, is_fma
+from .classes import CLASSES, DETAILS, classify, multiply_adds
 from .codeobject import CodeObject, CodeObjectError, Kernel, matches_target, read_code_object
 from .disassembly import Instruction, disassemble
 from .elf import Elf, ElfError
@@ -163,8 +163,8 @@ def _work_of(instructions: list[Instruction]) -> Work:
     """What makes a loop hot: matrix instructions, where there are none multiply-adds, else any vector instruction."""
     if any(classify(i.mnemonic, "")[0] == "matrix" for i in instructions):
         return lambda i: int(classify(i.mnemonic, "")[0] == "matrix")
-    if any(is_fma(i.mnemonic) for i in instructions):
-        return lambda i: int(is_fma(i.mnemonic))
+    if any(multiply_adds(i.mnemonic, i.operands) for i in instructions):
+        return lambda i: multiply_adds(i.mnemonic, i.operands)
     return lambda i: int(i.mnemonic.startswith("v_"))
 
 

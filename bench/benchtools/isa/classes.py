@@ -22,7 +22,7 @@ CLASSES = (
     "branch",
     "other",
 )
-# Finer counts, each part of one of the classes above.
+# Finer counts, each part of one of the classes above; both operations of a dual-issue instruction count.
 DETAILS = (
     "dot",
     "fma",
@@ -92,11 +92,18 @@ def classify(mnemonic: str, operands: str) -> tuple[str, list[str]]:
     details = [detail for pattern, detail in _DETAIL_RULES if pattern.match(mnemonic)]
     if name == "valu" and _DPP.search(operands):
         details.append("lane_exchange")
-    if "::" in operands:
+    if (second := _second_half(operands)) is not None:
         details.append("dual_issue")
+        details += [detail for pattern, detail in _DETAIL_RULES if pattern.match(second)]
     return name, details
 
 
-def is_fma(mnemonic: str) -> bool:
-    """Multiply-add and dot-product instructions of the VALU: the work of a kernel without matrix instructions."""
-    return _FMA.match(mnemonic) is not None or mnemonic.startswith(("v_dot", "v_dual_dot"))
+def _second_half(operands: str) -> str | None:
+    """Mnemonic of the second operation of a dual-issue instruction."""
+    return operands.split("::")[1].split()[0] if "::" in operands else None
+
+
+def multiply_adds(mnemonic: str, operands: str) -> int:
+    """Multiply-add and dot-product operations of an instruction: the work of a kernel without matrix instructions."""
+    names = [mnemonic, _second_half(operands) or ""]
+    return sum(_FMA.match(name) is not None or name.startswith(("v_dot", "v_dual_dot")) for name in names)

@@ -66,7 +66,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--dynamic-lds", type=_integer, default=0, metavar="BYTES", help="LDS asked for at launch, for occupancy")
     add("--json", type=Path, metavar="FILE", help="write every figure there; - is standard output, instead of text")
     add("--compare", nargs=2, type=Path, metavar=("OLD", "NEW"), help="differences between two --json files")
-    add("--fail-on-spill", action="store_true", help="exit 1 naming every kernel that spills or uses scratch; reads no code")
+    add("--fail-on-spill", action="store_true", help="exit 1 naming every kernel that spills or uses scratch")
     add("--name-width", type=_integer, default=64, metavar="N", help="longest kernel name in tables; 0: any length")
     return parser
 

@@ -109,7 +109,7 @@ def occupancy(
     workgroups = min(fits.values())
     limit = min(fits, key=lambda name: (fits[name], name != "wave slots"))
     overall = workgroups * waves / simds
-    if limit == "registers" and overall < per_simd:
+    if limit == "registers" and 0 < overall < per_simd:
         limit = "workgroup size"  # one more wave would fit, one more workgroup does not
     return Occupancy(per_simd, overall, workgroups, "WGP" if wave32_unit else "CU", limit)
 
