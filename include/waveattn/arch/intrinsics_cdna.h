@@ -1,0 +1,118 @@
+// Device intrinsics of CDNA3 (gfx942) and CDNA4 (gfx950): 16-bit MFMA, buffer loads also straight to LDS, transposing
+// LDS reads, waits, order at compile time. Those of 8-bit data are in intrinsics_cdna_8bit.h.
+//
+// A function whose instruction gfx942 lacks says "gfx950"; call it behind `if constexpr`.
+#pragma once
+
+#include "waveattn/arch/intrinsics.h"
+
+#ifdef __HIP__
+
+namespace waveattn::arch {
+
+// ---- types ----
+using bf16x2 = Vector<__bf16, 2>;
+using bf16x4 = Vector<__bf16, 4>;
+using bf16x8 = Vector<__bf16, 8>;
+using uint2v = Vector<unsigned, 2>;
+// A pointer into LDS; 32 bits wide, its value is the byte offset in the workgroup's LDS.
+template <class T> using LdsPointer = __attribute__((address_space(3))) T*;
+template <class T> WAVEATTN_DEVICE LdsPointer<T> lds_pointer(unsigned byte_offset) {
+    return (LdsPointer<T>)(byte_offset);
+}
+template <class T> WAVEATTN_DEVICE unsigned lds_offset(T* shared) { return (unsigned)(LdsPointer<T>)shared; }
+
+// ---- buffer resources: a base address, bounds in bytes and hardware bound checks ----
+using BufferResource = __amdgpu_buffer_rsrc_t;
+// Loads at or beyond `bytes` return 0, stores there are dropped. Every argument is the same in the whole wave.
+WAVEATTN_DEVICE BufferResource buffer_resource(const void* base, unsigned bytes) {
+    // Word 3: raw 32-bit data format, no swizzling.
+    return __builtin_amdgcn_make_buffer_rsrc(const_cast<void*>(base), 0, int(bytes), 0x27000);
+}
+// 16 bytes from resource + lane_bytes + wave_bytes.
+WAVEATTN_DEVICE uint4v buffer_load_16(BufferResource resource, unsigned lane_bytes, unsigned wave_bytes) {
+    return __builtin_bit_cast(
+        uint4v, __builtin_amdgcn_raw_buffer_load_b128(resource, int(lane_bytes), int(wave_bytes), 0));
+}
+WAVEATTN_DEVICE void buffer_store_16(uint4v value, BufferResource resource, unsigned lane_bytes, unsigned wave_bytes) {
+    __builtin_amdgcn_raw_buffer_store_b128(value, resource, int(lane_bytes), int(wave_bytes), 0);
+}
+// gfx950: 16 bytes for each lane straight to LDS: lane n's to target + 16 n, `target` being the same in the wave.
+// Counts as a vector memory operation (wait_vector_memory); lanes out of bounds write 0. A template, because clang
+// checks the size against the target where the call is instantiated.
+template <int Bytes = 16>
+WAVEATTN_DEVICE void buffer_load_to_lds(
+    BufferResource resource, LdsPointer<void> target, unsigned lane_bytes, unsigned wave_bytes) {
+    __builtin_amdgcn_raw_ptr_buffer_load_lds(resource, target, Bytes, int(lane_bytes), int(wave_bytes), 0, 0);
+}
+
+// ---- LDS ----
+// gfx950: transposing read of 16-bit elements. With S(l)[i] the element i of the 8 bytes at lane l's own address, lane
+// l receives D(l)[j] = S(16(l/16) + 4j + (l%16)/4)[l%4], j < 4: sixteen lanes transpose a 4 x 16 tile. All lanes
+// active.
+WAVEATTN_DEVICE short4v lds_read_transposed_16(LdsPointer<short4v> source) {
+    return __builtin_amdgcn_ds_read_tr16_b64_v4i16(source);
+}
+
+// ---- waits ----
+// The immediate of s_waitcnt of gfx9: at most that many operations still outstanding; 63 and 15 do not wait.
+constexpr int wait_counts(int vector_memory, int lds) {
+    return (vector_memory & 15) | 7 << 4 | (lds & 15) << 8 | (vector_memory >> 4) << 14;
+}
+template <int VectorMemory, int Lds> WAVEATTN_DEVICE void wait() {
+    __builtin_amdgcn_s_waitcnt(wait_counts(VectorMemory, Lds));
+}
+template <int Outstanding> WAVEATTN_DEVICE void wait_vector_memory() { wait<Outstanding, 15>(); }
+template <int Outstanding> WAVEATTN_DEVICE void wait_lds() { wait<63, Outstanding>(); }
+// The barrier alone, without the memory fences of barrier(): the caller has waited for what others shall see.
+WAVEATTN_DEVICE void bare_barrier() { __builtin_amdgcn_s_barrier(); }
+
+// ---- order at compile time; no instruction ----
+// Memory accesses do not move across.
+WAVEATTN_DEVICE void compiler_fence() { asm volatile("" ::: "memory"); }
+// The value is computed before, and used after, this place in the order of other pins, fences and scheduling barriers.
+template <class T> WAVEATTN_DEVICE void pin(T& value) { asm volatile("" : "+v"(value)); }
+template <int Mask, int Count, int Group> WAVEATTN_DEVICE void schedule_group() {
+    __builtin_amdgcn_sched_group_barrier(Mask, Count, Group);
+}
+
+// ---- arithmetic on 16-bit pairs ----
+// Two fp32 to a pair of 16-bit elements, to nearest even. One instruction on gfx950; gfx942 has none for bf16.
+WAVEATTN_DEVICE bf16x2 to_bf16_pair(float low, float high) {
+    return __builtin_convertvector((float2v){low, high}, bf16x2);
+}
+WAVEATTN_DEVICE half2v to_half_pair(float low, float high) {
+    return __builtin_convertvector((float2v){low, high}, half2v);
+}
+// a.x * b.x + a.y * b.y + c in fp32. The bf16 one: gfx950.
+WAVEATTN_DEVICE float dot2(bf16x2 a, bf16x2 b, float c) { return __builtin_amdgcn_fdot2_f32_bf16(a, b, c, false); }
+WAVEATTN_DEVICE float dot2(half2v a, half2v b, float c) { return __builtin_amdgcn_fdot2(a, b, c, false); }
+
+// ---- lanes ----
+// gfx950: lanes 32..63 of `a` trade with lanes 0..31 of `b`.
+WAVEATTN_DEVICE void swap_wave_halves(unsigned& a, unsigned& b) {
+    auto swapped = __builtin_amdgcn_permlane32_swap(a, b, false, false);
+    a = swapped[0], b = swapped[1];
+}
+// Whether the condition holds in any active lane; the same in the whole wave.
+WAVEATTN_DEVICE bool vote_any(bool condition) { return __builtin_amdgcn_ballot_w64(condition) != 0; }
+
+// ---- matrix instructions of 16-bit inputs: D = A.B + C, 32 x 32 ----
+// K = 16, gfx950.
+WAVEATTN_DEVICE float16v mfma_32x32x16(bf16x8 a, bf16x8 b, float16v c) {
+    return __builtin_amdgcn_mfma_f32_32x32x16_bf16(a, b, c, 0, 0, 0);
+}
+WAVEATTN_DEVICE float16v mfma_32x32x16(half8v a, half8v b, float16v c) {
+    return __builtin_amdgcn_mfma_f32_32x32x16_f16(a, b, c, 0, 0, 0);
+}
+// K = 8, gfx942 and gfx950.
+WAVEATTN_DEVICE float16v mfma_32x32x8(short4v a, short4v b, float16v c) {
+    return __builtin_amdgcn_mfma_f32_32x32x8bf16_1k(a, b, c, 0, 0, 0);
+}
+WAVEATTN_DEVICE float16v mfma_32x32x8(half4v a, half4v b, float16v c) {
+    return __builtin_amdgcn_mfma_f32_32x32x8f16(a, b, c, 0, 0, 0);
+}
+
+} // namespace waveattn::arch
+
+#endif
