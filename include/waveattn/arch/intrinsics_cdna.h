@@ -37,13 +37,13 @@ WAVEATTN_DEVICE uint4v buffer_load_16(BufferResource resource, unsigned lane_byt
 WAVEATTN_DEVICE void buffer_store_16(uint4v value, BufferResource resource, unsigned lane_bytes, unsigned wave_bytes) {
     __builtin_amdgcn_raw_buffer_store_b128(value, resource, int(lane_bytes), int(wave_bytes), 0);
 }
-// gfx950: 16 bytes for each lane straight to LDS: lane n's to target + 16 n, `target` being the same in the wave.
-// Counts as a vector memory operation (wait_vector_memory); lanes out of bounds write 0. A template, because clang
-// checks the size against the target where the call is instantiated.
-template <int Bytes = 16>
+// Bytes a lane that a load straight to LDS moves: 16 on gfx950, elsewhere 4 at most.
+inline constexpr int lds_load_bytes = this_pass == Target::gfx950 ? 16 : 4;
+// lds_load_bytes for each lane straight to LDS: lane n's to target + n lds_load_bytes, `target` being the same in the
+// wave. Counts as a vector memory operation (wait_vector_memory); lanes out of bounds write 0.
 WAVEATTN_DEVICE void buffer_load_to_lds(
     BufferResource resource, LdsPointer<void> target, unsigned lane_bytes, unsigned wave_bytes) {
-    __builtin_amdgcn_raw_ptr_buffer_load_lds(resource, target, Bytes, int(lane_bytes), int(wave_bytes), 0, 0);
+    __builtin_amdgcn_raw_ptr_buffer_load_lds(resource, target, lds_load_bytes, int(lane_bytes), int(wave_bytes), 0, 0);
 }
 
 // ---- LDS ----
