@@ -1,0 +1,174 @@
+// The Python class AttentionProblem: the checks of every attention call, whichever kernel runs it.
+#include "attention_problem.h"
+#include "bind_attention.h"
+#include "hip_runtime.h"
+#include "registration.h"
+#include "tensor.h"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+namespace nb = nanobind;
+
+namespace waveattn::python {
+namespace {
+
+std::string device_text(int device) {
+    if (device == host_memory) return "cpu";
+    return (device >= first_emulated ? "emulated:" : "rocm:") + std::to_string(device % first_emulated);
+}
+std::string shape_text(const TensorDesc& tensor) {
+    std::string text = "(";
+    for (int i = 0; i < tensor.rank; ++i) text += (i ? ", " : "") + std::to_string(tensor.shape[i]);
+    return text + ")";
+}
+void swap_head_and_token(TensorDesc& tensor) {
+    std::swap(tensor.shape[1], tensor.shape[2]);
+    std::swap(tensor.stride[1], tensor.stride[2]);
+}
+// For checks that do not look at elements: strides count elements whatever these are.
+TensorView<const std::int8_t, 4> untyped(const TensorDesc& tensor) {
+    TensorView<const std::int8_t, 4> result;
+    result.data = static_cast<const std::int8_t*>(tensor.data);
+    for (int i = 0; i < 4; ++i) result.shape[i] = tensor.shape[i], result.stride[i] = tensor.stride[i];
+    return result;
+}
+
+Causal causal_from(const std::optional<std::string>& text) {
+    if (!text) return Causal::none;
+    if (*text == "top_left") return Causal::top_left;
+    if (*text == "bottom_right") return Causal::bottom_right;
+    throw InvalidArgument("causal must be None, 'top_left' or 'bottom_right', got '" + *text + "'");
+}
+
+void check_memory(const AttentionProblem& problem, const TensorDesc& out) {
+    require(!out.read_only, "out is read-only");
+    for (int i = 0; i < out.rank; ++i)
+        require(
+            out.shape[i] <= 1 || out.stride[i] != 0, "out has stride 0 along axis ", i, ": its elements share memory");
+    const auto begin = [](const TensorDesc& tensor) { return reinterpret_cast<std::uintptr_t>(tensor.data); };
+    const auto end = [&](const TensorDesc& tensor) { return begin(tensor) + std::uintptr_t(tensor.span_bytes()); };
+    const std::pair<const char*, const TensorDesc*> inputs[] = {
+        {"q", &problem.q}, {"k", &problem.k}, {"v", &problem.v}};
+    for (const auto& [name, input] : inputs)
+        require(out.empty() || input->empty() || end(out) <= begin(*input) || end(*input) <= begin(out),
+            "out overlaps the memory of ", name);
+}
+
+// Runs `check`, whose texts give shapes in (batch, head, token, dim) order, and says so where the caller's order
+// differs.
+template <class Check> auto in_callers_order(const AttentionProblem& problem, Check&& check) {
+    try {
+        return check();
+    } catch (const InvalidArgument& error) {
+        if (!problem.bshd) throw;
+        throw InvalidArgument(std::string(error.what()) + " (shapes in the order batch, heads, tokens, head_dim)");
+    }
+}
+
+void make_problem(AttentionProblem* self, const Tensor& q, const Tensor& k, const Tensor& v,
+    const std::optional<std::string>& causal, std::optional<double> scale, const std::string& layout) {
+    AttentionProblem problem;
+    require(layout == "bhsd" || layout == "bshd", "layout must be 'bhsd' or 'bshd', got '", layout, "'");
+    problem.bshd = layout == "bshd";
+    problem.q = q, problem.k = k, problem.v = v;
+    problem.causal = causal_from(causal);
+    if (scale) problem.scale = float(*scale);
+    require(q.rank == 4 && k.rank == 4 && v.rank == 4, "q, k and v must have 4 dimensions (",
+        problem.bshd ? "batch, tokens, heads, head_dim" : "batch, heads, tokens, head_dim", "), got shapes ",
+        shape_text(q), ", ", shape_text(k), " and ", shape_text(v));
+    require<TypeMismatch>(q.dtype == k.dtype && q.dtype == v.dtype, "q, k and v must have the same dtype, got ",
+        dtype_name(q.dtype), ", ", dtype_name(k.dtype), " and ", dtype_name(v.dtype));
+    require(q.device == k.device && q.device == v.device, "q, k and v must be on the same device, got ",
+        device_text(q.device), ", ", device_text(k.device), " and ", device_text(v.device));
+    if (problem.bshd)
+        for (TensorDesc* tensor : {&problem.q, &problem.k, &problem.v}) swap_head_and_token(*tensor);
+
+    // An output that fits, so that only the inputs are judged here.
+    auto o = untyped(problem.q);
+    o.shape[3] = problem.v.shape[3];
+    AttentionOptions options;
+    options.scale = problem.scale;
+    problem.shape = in_callers_order(problem,
+        [&] { return check_attention(untyped(problem.q), untyped(problem.k), untyped(problem.v), o, options); });
+    new (self) AttentionProblem(problem);
+}
+
+void set_out(AttentionProblem& self, const Tensor& out) {
+    require(out.rank == 4, "out must have 4 dimensions, got shape ", shape_text(out));
+    require<TypeMismatch>(out.dtype == self.q.dtype, "out must have the dtype of q, ", dtype_name(self.q.dtype),
+        ", got ", dtype_name(out.dtype));
+    require(out.device == self.q.device, "out must be on the device of q, ", device_text(self.q.device), ", got ",
+        device_text(out.device));
+    TensorDesc logical = out;
+    if (self.bshd) swap_head_and_token(logical);
+    AttentionOptions options;
+    options.scale = self.scale;
+    in_callers_order(self, [&] {
+        check_attention(untyped(self.q), untyped(self.k), untyped(self.v), untyped(logical), options);
+        return 0;
+    });
+    check_memory(self, logical);
+    self.out = logical;
+}
+void set_lse(AttentionProblem& self, const Tensor& lse) {
+    (void)view<float, 3>("lse", lse);
+    require(lse.shape[0] == self.shape.batch && lse.shape[1] == self.shape.heads_q && lse.shape[2] == self.shape.q_len,
+        "lse must be (", self.shape.batch, ", ", self.shape.heads_q, ", ", self.shape.q_len, "), got ",
+        shape_text(lse));
+    self.lse = lse;
+}
+
+} // namespace
+
+AttentionProblem stage(Call& call, const AttentionProblem& problem) {
+    AttentionProblem staged = problem;
+    staged.q = call.input("q", problem.q);
+    staged.k = call.input("k", problem.k);
+    staged.v = call.input("v", problem.v);
+    staged.out = call.output("out", problem.out);
+    if (problem.lse.rank) staged.lse = call.output("lse", problem.lse);
+    return staged;
+}
+
+static const Registration registration("attention_problem", [](nb::module_& module) {
+    nb::class_<AttentionProblem>(module, "AttentionProblem", "A checked attention call.")
+        .def("__init__", &make_problem, nb::arg("q"), nb::arg("k"), nb::arg("v"), nb::arg("causal").none(),
+            nb::arg("scale").none(), nb::arg("layout"))
+        .def("set_out", &set_out, nb::arg("out"))
+        .def("set_lse", &set_lse, nb::arg("lse"))
+        .def_prop_ro("dtype", [](const AttentionProblem& p) { return dtype_name(p.q.dtype); })
+        .def_prop_ro("device", [](const AttentionProblem& p) { return p.q.device; })
+        .def_prop_ro("batch", [](const AttentionProblem& p) { return p.shape.batch; })
+        .def_prop_ro("heads_q", [](const AttentionProblem& p) { return p.shape.heads_q; })
+        .def_prop_ro("heads_kv", [](const AttentionProblem& p) { return p.shape.heads_kv; })
+        .def_prop_ro("q_len", [](const AttentionProblem& p) { return p.shape.q_len; })
+        .def_prop_ro("kv_len", [](const AttentionProblem& p) { return p.shape.kv_len; })
+        .def_prop_ro("head_dim", [](const AttentionProblem& p) { return p.shape.head_dim; })
+        .def_prop_ro("head_dim_v", [](const AttentionProblem& p) { return p.shape.head_dim_v; })
+        .def_prop_ro("scale",
+            [](const AttentionProblem& p) {
+                AttentionOptions options;
+                options.scale = p.scale;
+                return score_scale(options, p.shape);
+            })
+        .def_prop_ro("causal",
+            [](const AttentionProblem& p) -> std::optional<std::string> {
+                if (p.causal == Causal::none) return std::nullopt;
+                return p.causal == Causal::top_left ? "top_left" : "bottom_right";
+            })
+        .def_prop_ro("alignment", [](const AttentionProblem& p) {
+            // The largest power of two, up to 16, that every row of q, k and v starts on.
+            int bytes = 16;
+            for (const TensorDesc* tensor : {&p.q, &p.k, &p.v}) {
+                if (tensor->empty()) continue;
+                while (bytes > 1 && reinterpret_cast<std::uintptr_t>(tensor->data) % std::uintptr_t(bytes)) bytes /= 2;
+                for (int i = 0; i < 3; ++i)
+                    while (bytes > 1 && tensor->shape[i] > 1 && tensor->stride[i] * dtype_bytes(tensor->dtype) % bytes)
+                        bytes /= 2;
+            }
+            return bytes;
+        });
+});
+
+} // namespace waveattn::python

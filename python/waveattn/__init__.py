@@ -1,0 +1,20 @@
+"""Fused attention kernels for AMD GPUs, and for machines without one.
+
+    import waveattn
+    out = waveattn.flash_attention(q, k, v, causal="bottom_right")   # torch, numpy or DLPack
+
+Importing it needs no GPU, no ROCm and no torch. ``waveattn.info()`` says what was found; ``python -m waveattn`` prints
+it, ``python -m waveattn demo`` compares every target with a reference on inputs of a real model.
+"""
+
+from ._core import __version__
+from ._runtime import devices, info, is_available
+from .functional import flash_attention
+
+__all__ = [
+    "__version__",
+    "devices",
+    "flash_attention",
+    "info",
+    "is_available",
+]

@@ -1,0 +1,197 @@
+"""Arrays of any framework as ``_core.Tensor``: torch and numpy without DLPack, everything else through it.
+
+An adapter knows one framework: how to describe an array to the extension, how to make a new one, and which stream work
+on a device belongs to. ``adapter_of`` chooses it by the first argument of a call; all arrays of a call belong to one
+framework.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from . import _core, _runtime
+
+HOST = _core.host_memory
+_codes = {name: code for code, name in enumerate(_core.dtype_names)}
+_SUPPORTED = "float32, bfloat16, float16, float8_e4m3fn, float8_e4m3fnuz, int8"
+
+
+def _unsupported_dtype(name: str, dtype: object) -> NotImplementedError:
+    return NotImplementedError(f"{name} has dtype {dtype}; kernels exist for {_SUPPORTED}")
+
+
+class Adapter:
+    """The interface of a framework."""
+
+    def tensor(self, name: str, array: Any, writable: bool = False) -> _core.Tensor:
+        raise NotImplementedError
+
+    def empty(self, shape: Sequence[int], like: Any, dtype: str | None = None) -> Any:
+        """A new array on the device of `like`, with its dtype or the one of that name."""
+        raise NotImplementedError
+
+    def stream(self, ordinal: int) -> int:
+        """The stream, as an integer, that work on that device is ordered on."""
+        return 0
+
+    def deliver(self, array: Any, like: Any) -> Any:
+        """A result in the form that the framework's users expect."""
+        return array
+
+
+class TorchAdapter(Adapter):
+    def __init__(self, torch: Any) -> None:
+        self.torch = torch
+        self.codes = {getattr(torch, name): code for name, code in _codes.items() if hasattr(torch, name)}
+        self.hip = torch.version.hip is not None
+
+    def tensor(self, name: str, array: Any, writable: bool = False) -> _core.Tensor:
+        if not isinstance(array, self.torch.Tensor):
+            raise TypeError(f"{name} must be a torch.Tensor like the first argument, got {type(array).__name__}")
+        code = self.codes.get(array.dtype)
+        if code is None:
+            raise _unsupported_dtype(name, array.dtype)
+        if array.is_cpu:
+            ordinal = HOST
+        elif array.is_cuda:
+            if not self.hip:
+                raise RuntimeError(f"{name} is on {array.device} of a torch built for CUDA; kernels need an AMD GPU and torch for ROCm")
+            ordinal = array.get_device()
+        else:
+            raise ValueError(f"{name} is on {array.device}; tensors must be on an AMD GPU ('cuda' in torch) or on the CPU")
+        return _core.Tensor(array.data_ptr(), array.shape, array.stride(), code, ordinal)
+
+    def empty(self, shape: Sequence[int], like: Any, dtype: str | None = None) -> Any:
+        return self.torch.empty(shape, dtype=like.dtype if dtype is None else getattr(self.torch, dtype), device=like.device)
+
+    def stream(self, ordinal: int) -> int:
+        return int(self.torch.cuda.current_stream(ordinal).cuda_stream)
+
+
+class NumpyAdapter(Adapter):
+    def tensor(self, name: str, array: Any, writable: bool = False) -> _core.Tensor:
+        numpy = sys.modules["numpy"]
+        if not isinstance(array, numpy.ndarray):
+            raise TypeError(f"{name} must be a numpy.ndarray like the first argument, got {type(array).__name__}")
+        code = _codes.get(array.dtype.name)
+        if code is None:
+            raise _unsupported_dtype(name, array.dtype)
+        if not array.dtype.isnative:
+            raise ValueError(f"{name} has a byte order that is not the machine's")
+        size = array.itemsize
+        if any(stride % size for stride in array.strides):
+            raise ValueError(f"{name} has strides {array.strides} in bytes, not multiples of its {size}-byte elements")
+        if writable and not array.flags.writeable:
+            raise ValueError(f"{name} is read-only")
+        pointer = array.__array_interface__["data"][0]
+        return _core.Tensor(pointer, array.shape, [stride // size for stride in array.strides], code, HOST, not writable)
+
+    def empty(self, shape: Sequence[int], like: Any, dtype: str | None = None) -> Any:
+        return sys.modules["numpy"].empty(shape, dtype=like.dtype if dtype is None else dtype)
+
+
+class DLPackAdapter(Adapter):
+    """Anything with ``__dlpack__``. GPU work runs on ``stream``; the producer orders its own before it."""
+
+    def __init__(self, stream: int) -> None:
+        self._stream = stream
+
+    def tensor(self, name: str, array: Any, writable: bool = False) -> _core.Tensor:
+        if not hasattr(array, "__dlpack__") or not hasattr(array, "__dlpack_device__"):
+            raise TypeError(f"{name} must be a tensor (torch, numpy or any object with __dlpack__), got {type(array).__name__}")
+        kind = int(array.__dlpack_device__()[0])
+        on_cpu = kind in (1, 3, 11)
+        try:
+            arguments: dict[str, Any] = {"max_version": (1, 1)}
+            if not on_cpu:
+                arguments["stream"] = self._stream
+            try:
+                capsule = array.__dlpack__(**arguments)
+            except TypeError:
+                del arguments["max_version"]  # a producer older than DLPack 1.0
+                capsule = array.__dlpack__(**arguments)
+        except BufferError as error:
+            raise ValueError(f"{name} cannot be exported: {error}") from error
+        try:
+            return _core.Tensor.from_capsule(capsule, writable)
+        except (ValueError, NotImplementedError) as error:
+            raise type(error)(f"{name}: {error}") from None
+
+    def empty(self, shape: Sequence[int], like: Any, dtype: str | None = None) -> Any:
+        on_cpu = int(like.__dlpack_device__()[0]) in (1, 3, 11)
+        if on_cpu:
+            import numpy
+
+            name = dtype or _core.dtype_names[self.tensor("q", like).dtype]
+            if name in ("bfloat16", "float8_e4m3fn", "float8_e4m3fnuz"):
+                raise NotImplementedError(f"numpy has no {name}: pass out= with an array of your framework")
+            return numpy.empty(shape, dtype=name)
+        if hasattr(like, "__array_namespace__"):
+            namespace = like.__array_namespace__()
+            array = namespace.empty(tuple(shape), dtype=like.dtype if dtype is None else getattr(namespace, dtype), device=like.device)
+            self.tensor("the result", array, writable=True)  # some frameworks make arrays that nobody may write to
+            return array
+        raise NotImplementedError(f"no new array of type {type(like).__name__} can be made: pass out=")
+
+    def stream(self, ordinal: int) -> int:
+        return self._stream
+
+    def deliver(self, array: Any, like: Any) -> Any:
+        if hasattr(like, "__array_namespace__") and type(array) is not type(like):
+            namespace = like.__array_namespace__()
+            if hasattr(namespace, "from_dlpack"):
+                return namespace.from_dlpack(array)
+        return array
+
+
+_torch_adapter: TorchAdapter | None = None
+_numpy_adapter = NumpyAdapter()
+
+
+def torch_adapter() -> TorchAdapter:
+    global _torch_adapter
+    if _torch_adapter is None:
+        import torch
+
+        _torch_adapter = TorchAdapter(torch)
+    return _torch_adapter
+
+
+def is_torch(array: Any) -> bool:
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(array, getattr(torch, "Tensor", ()))
+
+
+def adapter_of(name: str, array: Any, stream: int | None) -> Adapter:
+    """The adapter of an argument. `stream` is for arrays that are no torch tensors, whose current stream is unknown."""
+    if is_torch(array):
+        if stream is not None:
+            raise ValueError("torch tensors run on torch's current stream; use torch.cuda.stream() instead of stream=")
+        return torch_adapter()
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(array, numpy.ndarray):
+        return _numpy_adapter
+    if stream is None:
+        module = type(array).__module__.partition(".")[0]
+        cupy = sys.modules.get("cupy") if module == "cupy" else None
+        stream = int(cupy.cuda.get_current_stream().ptr) if cupy else 0
+    adapter = DLPackAdapter(stream)
+    if not hasattr(array, "__dlpack__") or not hasattr(array, "__dlpack_device__"):
+        raise TypeError(f"{name} must be a tensor (torch, numpy or any object with __dlpack__), got {type(array).__name__}")
+    return adapter
+
+
+def stream_for(adapter: Adapter, ordinal: int) -> int:
+    """The stream of a call: the adapter's on a GPU, the null stream on an emulated device."""
+    return 0 if ordinal >= _core.first_emulated else adapter.stream(ordinal)
+
+
+def place(tensor_device: int, device: str | None) -> int:
+    """The ordinal that a call runs on: the tensors' GPU, or for host memory the emulated device."""
+    if tensor_device == HOST:
+        return _runtime.emulated_ordinal(device)
+    if device is not None:
+        raise ValueError(f"device={device!r} chooses the emulated device of CPU tensors; these tensors are on GPU {tensor_device}")
+    return _runtime.require_gpu(tensor_device)

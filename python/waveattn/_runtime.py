@@ -1,0 +1,171 @@
+"""Runtimes and devices: what was found, where, and which device a call runs on."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import os
+import pathlib
+import warnings
+from typing import Any
+
+from . import _core
+
+#: The target that CPU tensors are computed on unless the caller or WAVEATTN_EMULATED_DEVICE says otherwise.
+DEFAULT_EMULATED_TARGET = "gfx942"
+_EMULATED_TARGETS = "gfx1030,gfx1200,gfx942,gfx950"
+
+
+def _package_candidates() -> list[tuple[str, str]]:
+    """Runtimes that Python packages carry, found without importing the packages."""
+    found = []
+    for package, folder, origin in (
+        ("torch", "lib", "torch"),
+        ("_rocm_sdk_core", "lib", "rocm_sdk"),
+        ("rocm_sdk", "lib", "rocm_sdk"),
+    ):
+        try:
+            spec = importlib.util.find_spec(package)
+        except (ImportError, ValueError):
+            continue
+        for place in (spec.submodule_search_locations or []) if spec else []:
+            for path in sorted(pathlib.Path(place, folder).glob("libamdhip64.so*")):
+                found.append((str(path), origin))
+                break
+    return found
+
+
+@functools.cache
+def rocm() -> dict[str, Any]:
+    """Status of ROCm's runtime, looked for at the first call."""
+    return _core.load_rocm(_package_candidates())
+
+
+def emulator_path() -> str:
+    """Where the emulator's library is: WAVEATTN_EMULATOR, or beside this file."""
+    bundled = pathlib.Path(__file__).parent / "emulator" / "libamdhip64.so.7"
+    return os.environ.get("WAVEATTN_EMULATOR") or str(bundled)
+
+
+@functools.cache
+def emulator() -> dict[str, Any]:
+    """Status of the emulator, loaded at the first call."""
+    return _core.load_emulator(emulator_path(), _EMULATED_TARGETS)
+
+
+@functools.cache
+def device(ordinal: int) -> dict[str, Any]:
+    """What is known of a device by its ordinal within the extension."""
+    return _core.device(ordinal)
+
+
+def gpu_devices() -> list[dict[str, Any]]:
+    rocm()
+    return [device(i) for i in range(_core.rocm_device_count())]
+
+
+@functools.cache
+def emulated_devices() -> list[dict[str, Any]]:
+    emulator()
+    return [device(_core.first_emulated + i) for i in range(_core.emulated_device_count())]
+
+
+@functools.cache
+def _emulated_ordinals() -> dict[str, int]:
+    if not emulator()["loaded"]:
+        raise RuntimeError("CPU tensors need the bundled emulator, which could not be loaded: " + "; ".join(emulator()["tried"]))
+    ordinals: dict[str, int] = {}
+    for entry in emulated_devices():
+        ordinals.setdefault(entry["target"], entry["ordinal"])
+    return ordinals
+
+
+_warned = False
+
+
+def emulated_ordinal(target: str | None) -> int:
+    """The emulated device of a target, by default that of WAVEATTN_EMULATED_DEVICE. Warns once per process."""
+    global _warned
+    ordinals = _emulated_ordinals()
+    name = target or os.environ.get("WAVEATTN_EMULATED_DEVICE") or DEFAULT_EMULATED_TARGET
+    if name not in ordinals:
+        if target is None and "WAVEATTN_EMULATED_DEVICE" not in os.environ and ordinals:
+            name = next(iter(ordinals))  # GFXEMU_DEVICES chose devices without the default one
+        else:
+            raise ValueError(f"device must be one of the emulated targets {', '.join(ordinals)}, got {name!r}")
+    if not _warned:
+        _warned = True
+        warnings.warn(
+            f"waveattn: CPU tensors are computed by an emulated AMD GPU ({name}): exact, but many thousand times slower "
+            "than a GPU",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    return ordinals[name]
+
+
+def require_gpu(ordinal: int) -> int:
+    """Checks that ROCm's runtime and the device are there; returns the ordinal."""
+    status = rocm()
+    if not status["loaded"]:
+        raise RuntimeError("no HIP runtime (libamdhip64, ROCm 6 or newer) was found; tried " + "; ".join(status["tried"]))
+    count = _core.rocm_device_count()
+    if ordinal >= count:
+        raise RuntimeError(f"device {ordinal} does not exist for the HIP runtime {status['path']}, which sees {count} devices")
+    return ordinal
+
+
+def target(ordinal: int) -> str:
+    """The target of a device ("gfx942", ...); "unsupported" where no kernel runs on it."""
+    return str(device(ordinal)["target"])
+
+
+# ---- public ----
+
+
+def devices() -> list[dict[str, Any]]:
+    """The devices that kernels can run on: GPUs first, then the emulated ones.
+
+    Each is a dict with ``ordinal`` (of the extension; GPUs have HIP's ordinals), ``name``, ``gcn_arch``, ``target``,
+    ``wave_size``, ``compute_units`` and ``emulated``. A GPU whose ``target`` is ``"unsupported"`` is listed, but no
+    kernel runs on it. Loads the runtimes at the first call; never raises.
+    """
+    return gpu_devices() + list(emulated_devices())
+
+
+def is_available() -> bool:
+    """Whether a GPU of a supported target is there. CPU tensors work without one, on the emulator."""
+    return any(entry["target"] != "unsupported" for entry in gpu_devices())
+
+
+def info() -> dict[str, Any]:
+    """What was found and why something is unavailable, as a dict of plain values.
+
+    ``version``; ``targets``: code objects in this build; ``kernels``: what the extension was built with; ``backends``:
+    by operation; ``rocm`` and ``emulator``: dicts with ``loaded``, ``path``, ``origin`` (where the path came from),
+    ``version`` and ``tried`` (each place that was looked at in vain, with the reason); ``devices``; ``available``;
+    ``reason``: why no GPU can be used, or an empty string.
+    """
+    from . import _registry
+
+    status = rocm()
+    gpus = gpu_devices()
+    reason = ""
+    if not status["loaded"]:
+        reason = "no HIP runtime (libamdhip64, ROCm 6 or newer) was found"
+    elif not gpus:
+        reason = f"the HIP runtime {status['path']} sees no device"
+    elif not is_available():
+        found = ", ".join(entry["gcn_arch"] for entry in gpus)
+        reason = f"found {found}; kernels exist for {_core.supported_targets()}"
+    return {
+        "version": _core.__version__,
+        "targets": _core.targets.split(","),
+        "kernels": list(_core.kernels),
+        "backends": _registry.describe(),
+        "rocm": dict(status),
+        "emulator": dict(emulator()),
+        "devices": devices(),
+        "available": is_available(),
+        "reason": reason,
+    }

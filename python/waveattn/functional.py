@@ -1,0 +1,99 @@
+"""The functional interface: flash_attention and softmax."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from . import _arrays, _core, _registry
+
+Causal = Literal["top_left", "bottom_right"]
+Layout = Literal["bhsd", "bshd"]
+
+
+def _run_attention(
+    adapter: _arrays.Adapter,
+    q: Any,
+    k: Any,
+    v: Any,
+    out: Any,
+    causal: str | None,
+    scale: float | None,
+    return_lse: bool,
+    layout: str,
+    backend: str,
+    device: str | None,
+) -> tuple[Any, Any]:
+    if getattr(q, "dtype", None) != getattr(k, "dtype", None) or getattr(q, "dtype", None) != getattr(v, "dtype", None):
+        names = [str(getattr(x, "dtype", type(x).__name__)) for x in (q, k, v)]
+        raise TypeError(f"q, k and v must be tensors of the same dtype, got {', '.join(names)}")
+    problem = _core.AttentionProblem(
+        adapter.tensor("q", q), adapter.tensor("k", k), adapter.tensor("v", v), causal, scale, layout
+    )
+    ordinal = _arrays.place(problem.device, device)
+    chosen = _registry.choose("flash_attention", backend, problem, ordinal)
+    if out is None:
+        rows = (problem.q_len, problem.heads_q) if layout == "bshd" else (problem.heads_q, problem.q_len)
+        out = adapter.empty((problem.batch, *rows, problem.head_dim_v), q)
+    problem.set_out(adapter.tensor("out", out, writable=True))
+    lse = None
+    if return_lse:
+        lse = adapter.empty((problem.batch, problem.heads_q, problem.q_len), q, "float32")
+        problem.set_lse(adapter.tensor("lse", lse, writable=True))
+    if problem.batch and problem.heads_q and problem.q_len:
+        chosen.run(problem, ordinal, _arrays.stream_for(adapter, ordinal))
+    return out, lse
+
+
+def flash_attention(
+    q: Any,
+    k: Any,
+    v: Any,
+    *,
+    causal: Causal | None = None,
+    scale: float | None = None,
+    return_lse: bool = False,
+    out: Any = None,
+    layout: Layout = "bhsd",
+    backend: str = "auto",
+    device: str | None = None,
+    stream: int | None = None,
+) -> Any:
+    """``softmax(scale * q @ k.T + mask) @ v``, fused.
+
+    Shapes, for ``layout="bhsd"``: ``q`` (B, Hq, Sq, D), ``k`` (B, Hkv, Sk, D), ``v`` (B, Hkv, Sk, Dv), result
+    (B, Hq, Sq, Dv); for ``"bshd"`` with the axes of heads and tokens exchanged. Any strides, except that the last one is
+    1; nothing is copied. Hq is a multiple of Hkv: query head h uses KV head ``h // (Hq // Hkv)``.
+
+    ``causal``: which keys j query i sees: None all, ``"top_left"`` j <= i (as torch SDPA), ``"bottom_right"``
+    j <= i + Sk - Sq (as FlashAttention). ``scale``: of the scores, default 1/sqrt(D); any finite number.
+
+    ``return_lse``: also return the natural logarithm of the sum of exponentials of the scaled and masked scores,
+    float32 (B, Hq, Sq). A query that sees no key has the result 0 and the LSE -inf.
+
+    ``out``: where to write the result: same shape, dtype and device; it must not overlap the inputs.
+
+    ``backend``: ``"auto"``, ``"scalar"`` or another kernel of ``waveattn.info()["backends"]``. ``auto`` takes the
+    matrix kernel of the device where one covers the call, else the scalar one.
+
+    Tensors may be torch, numpy, or anything that speaks DLPack, all of one framework. GPU tensors are computed on their
+    device; torch's on its current stream, others on ``stream`` (a HIP stream as an integer, default: cupy's current
+    stream, else the null stream). Nothing is synchronised. CPU tensors are computed on an emulated device, chosen by
+    ``device`` ("gfx1030", "gfx1200", "gfx942", "gfx950") or WAVEATTN_EMULATED_DEVICE, default gfx942.
+
+    dtypes: float32, bfloat16, float16, the same for q, k and v; more by backend.
+
+    Raises TypeError for what is no tensor and for differing dtypes; ValueError for shapes, strides, devices and values;
+    NotImplementedError for what no kernel covers, and for tensors that require a gradient; RuntimeError where a device
+    or the HIP runtime is missing or fails.
+    """
+    if _arrays.is_torch(q):
+        if stream is not None:
+            raise ValueError("torch tensors run on torch's current stream; use torch.cuda.stream() instead of stream=")
+        from . import torch_ops
+
+        return torch_ops.flash_attention(q, k, v, causal, scale, return_lse, out, layout, backend, device)
+    adapter = _arrays.adapter_of("q", q, stream)
+    result, lse = _run_attention(adapter, q, k, v, out, causal, scale, return_lse, layout, backend, device)
+    if out is None:
+        result = adapter.deliver(result, q)
+    return (result, adapter.deliver(lse, q)) if return_lse else result
