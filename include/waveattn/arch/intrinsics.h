@@ -59,6 +59,8 @@ WAVEATTN_DEVICE float exp2(float x) { return __builtin_amdgcn_exp2f(x); } // v_e
 WAVEATTN_DEVICE float log2(float x) { return __builtin_amdgcn_logf(x); }  // v_log_f32: 1 ulp, denormal inputs are 0
 WAVEATTN_DEVICE float reciprocal(float x) { return __builtin_amdgcn_rcpf(x); } // v_rcp_f32: 1 ulp
 WAVEATTN_DEVICE float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+// Two at once: one packed instruction on CDNA, two elsewhere.
+WAVEATTN_DEVICE float2v fma(float2v a, float2v b, float2v c) { return __builtin_elementwise_fma(a, b, c); }
 WAVEATTN_DEVICE float max(float a, float b) { return __builtin_fmaxf(a, b); } // the other operand where one is NaN
 WAVEATTN_DEVICE float min(float a, float b) { return __builtin_fminf(a, b); }
 WAVEATTN_DEVICE float abs(float x) { return __builtin_fabsf(x); }
@@ -75,6 +77,14 @@ WAVEATTN_DEVICE float shuffle_xor(float value, int mask) {
     return __builtin_bit_cast(float, shuffle_xor(__builtin_bit_cast(int, value), mask));
 }
 
+// The value of another lane of the same row of 16, in registers (DPP). Controls that every target has: quad_perm,
+// row_half_mirror, row_mirror. All lanes must be active.
+inline constexpr int dpp_quad_perm(int a, int b, int c, int d) { return a | b << 2 | c << 4 | d << 6; }
+inline constexpr int dpp_row_mirror = 0x140, dpp_row_half_mirror = 0x141;
+template <int Control> WAVEATTN_DEVICE float dpp(float value) {
+    return __builtin_bit_cast(float, __builtin_amdgcn_mov_dpp(__builtin_bit_cast(int, value), Control, 0xf, 0xf, true));
+}
+
 // ---- synchronisation and scheduling ----
 // A workgroup barrier that orders LDS accesses (and global ones of the workgroup) around it.
 WAVEATTN_DEVICE void barrier() {
@@ -84,11 +94,20 @@ WAVEATTN_DEVICE void barrier() {
 }
 // Nothing moves across at compile time, except the classes of instructions in `mask` (LLVM's sched_barrier bits).
 template <int Mask = 0> WAVEATTN_DEVICE void schedule_barrier() { __builtin_amdgcn_sched_barrier(Mask); }
+// The same value, of which the optimiser no longer knows where it came from: keeps it from holding results of an
+// earlier computation in registers where computing them again is cheaper.
+template <class T> WAVEATTN_DEVICE T opaque(T value) {
+    asm volatile("" : "+v"(value));
+    return value;
+}
 template <int Priority> WAVEATTN_DEVICE void set_priority() { __builtin_amdgcn_s_setprio(Priority); }
 
 // The body of a kernel on a target that it was not written for.
 WAVEATTN_DEVICE void trap_stub() { __builtin_trap(); }
 
 } // namespace waveattn::arch
+
+#    include "waveattn/arch/intrinsics_gfx1030.h"
+#    include "waveattn/arch/intrinsics_gfx12.h"
 
 #endif

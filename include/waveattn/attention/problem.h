@@ -65,6 +65,25 @@ template <class T, int Rank> void check_view(const char* name, const TensorView<
 }
 } // namespace detail
 
+// Checks sizes and options that do not depend on views. Throws InvalidArgument.
+inline void check_shape(const AttentionShape& shape, const AttentionOptions& options) {
+    for (std::int64_t size : {shape.batch, shape.heads_q, shape.heads_kv, shape.q_len, shape.kv_len})
+        require(size >= 0, "negative size: ", size);
+    require(shape.head_dim > 0 && shape.head_dim_v > 0, "head_dim must be positive, got ", shape.head_dim, " and ",
+        shape.head_dim_v);
+    require(shape.heads_kv > 0 || shape.heads_q == 0, "k and v have no heads, but q has ", shape.heads_q);
+    require(shape.heads_q == 0 || shape.heads_q % shape.heads_kv == 0, "the heads of q (", shape.heads_q,
+        ") must be a multiple of the heads of k and v (", shape.heads_kv, ")");
+    require(!options.scale || std::isfinite(*options.scale), "scale must be finite, got ", options.scale.value_or(0.f));
+    if (options.lse.data) {
+        detail::check_view("lse", options.lse, false);
+        require(options.lse.shape[0] == shape.batch && options.lse.shape[1] == shape.heads_q &&
+                    options.lse.shape[2] == shape.q_len,
+            "lse must be (", shape.batch, ", ", shape.heads_q, ", ", shape.q_len, "), got ",
+            detail::shape_text(options.lse));
+    }
+}
+
 // Checks the views against one another and returns the shape. Throws InvalidArgument naming the argument and what was
 // expected. Element types are the caller's business.
 template <class Q, class K, class V, class O>
@@ -80,23 +99,11 @@ AttentionShape check_attention(const TensorView<Q, 4>& q, const TensorView<K, 4>
     require(v.shape[1] == shape.heads_kv && v.shape[2] == shape.kv_len,
         "k and v must have the same heads and length, got ", detail::shape_text(k), " and ", detail::shape_text(v));
     require(k.shape[3] == shape.head_dim, "k must have q's head_dim ", shape.head_dim, ", got ", k.shape[3]);
-    require(shape.head_dim > 0 && shape.head_dim_v > 0, "head_dim must be positive, got ", shape.head_dim, " and ",
-        shape.head_dim_v);
-    require(shape.heads_kv > 0 || shape.heads_q == 0, "k and v have no heads, but q has ", shape.heads_q);
-    require(shape.heads_q == 0 || shape.heads_q % shape.heads_kv == 0, "the heads of q (", shape.heads_q,
-        ") must be a multiple of the heads of k and v (", shape.heads_kv, ")");
+    check_shape(shape, options);
     require(o.shape[0] == shape.batch && o.shape[1] == shape.heads_q && o.shape[2] == shape.q_len &&
                 o.shape[3] == shape.head_dim_v,
         "o must be (", shape.batch, ", ", shape.heads_q, ", ", shape.q_len, ", ", shape.head_dim_v, "), got ",
         detail::shape_text(o));
-    require(!options.scale || std::isfinite(*options.scale), "scale must be finite, got ", options.scale.value_or(0.f));
-    if (options.lse.data) {
-        detail::check_view("lse", options.lse, false);
-        require(options.lse.shape[0] == shape.batch && options.lse.shape[1] == shape.heads_q &&
-                    options.lse.shape[2] == shape.q_len,
-            "lse must be (", shape.batch, ", ", shape.heads_q, ", ", shape.q_len, "), got ",
-            detail::shape_text(options.lse));
-    }
     return shape;
 }
 

@@ -29,6 +29,9 @@ template <class R>
 concept ForeignReadOp = !ReadOp<R> && std::is_trivially_copyable_v<R> &&
                         requires(const R& op, Point where) { static_cast<float>(R::Operation::exec(where, op)); };
 
+template <class R>
+concept AnyReadOp = ReadOp<R> || ForeignReadOp<R>;
+
 namespace detail {
 // Copies N consecutive elements; the compiler makes the widest loads of it, which need no alignment beyond T's.
 template <class T, int N> struct Elements {
@@ -108,7 +111,7 @@ template <class Iop> struct ForeignRead {
 
 // Any accepted operation as one of ours.
 template <class R> constexpr auto as_read(const R& op) {
-    static_assert(ReadOp<R> || ForeignReadOp<R>,
+    static_assert(AnyReadOp<R>,
         "not a read operation: it must be trivially copyable and have `float read(Point) const` and `void read(Point, "
         "float (&)[N]) const`, or `Operation::exec(point, operation)` with a point {x, y, z} = {dim, token, plane}");
     if constexpr (ReadOp<R>)

@@ -1,0 +1,119 @@
+// Quantised attention operands: their storage, and the constants that quantiser and kernel share.
+//
+// A score in base-2 units is  q_scale * k_scale * (q . k as integers) + delta_s,  with scale * log2(e) of the softmax
+// already folded into q. Storage, for head_dim D padded with zeros to P = 64 or 128:
+//
+//   q        int8  (B, Hq, Sq, P)                strided, rows on 16 bytes
+//   k        int8  (B, Hkv, Sk, P)               strided, rows on 16 bytes
+//   v        fp8   (B, Hkv, ceil(Sk/64), P, 64)  blocked: each 64-key tile transposed, a channel's 64 keys contiguous
+//   q_scale  fp32  (B, Hq, groups of rows)       by QScaleRows
+//   k_scale  fp32  (B, Hkv, ceil(Sk/64))
+//   v_scale  fp32  (B, Hkv, P)                   per channel
+//   delta_s        (B, Hq, ceil(Sq/128), Sk)     optional: what smoothing q took away, per block of 128 rows. int32:
+//                  the C operand of the score product, bias_zero + rint(delta_s / (q_scale * k_scale)); or fp32
+//   lse_shift fp32 (B, Hq, Sq)                   optional: added to the lse; what smoothing k took away
+//
+// Packed sequences of different lengths (varlen) hold all tokens of a batch along Sq and Sk, with B = 1. Sequence b
+// starts at token cu[b], at row block cu_q[b] / 128 + b, at 32-row group cu_q[b] / 32 + b and at key tile
+// cu_k[b] / 64 + b; since a sequence of n tokens has at most n / m + 1 blocks of m, they never overlap.
+#pragma once
+
+#include "waveattn/attention/problem.h"
+#include "waveattn/core/divide.h"
+#include "waveattn/core/numeric.h"
+
+#include <cstdint>
+
+namespace waveattn {
+
+enum class Fp8Format { fnuz, ocp }; // float8_e4m3fnuz (gfx942), float8_e4m3fn (gfx950)
+
+// Which rows of q share a scale.
+enum class QScaleRows {
+    block,  // 128 consecutive rows
+    warp,   // 32 consecutive rows
+    thread, // the rows of 32 consecutive ones that are equal mod 8
+};
+
+enum class OutputType { bfloat16, float16, float32 };
+template <class T> inline constexpr OutputType output_type = OutputType::float32;
+template <> inline constexpr OutputType output_type<bfloat16> = OutputType::bfloat16;
+template <> inline constexpr OutputType output_type<float16> = OutputType::float16;
+
+namespace sage {
+
+inline constexpr int tile_keys = 64;   // keys that share a k_scale, and a tile of v
+inline constexpr int block_rows = 128; // rows of q that share a mean and a row of delta_s
+inline constexpr int max_head_dim = 128;
+
+WAVEATTN_HOST_DEVICE constexpr int padded_head_dim(int head_dim) { return head_dim <= 64 ? 64 : 128; }
+
+// The order in which rows are fed to a 32x32 product whose accumulator a lane is to hold in natural order: operand row
+// i is row natural_row(i), so that register r of lane half h is row 16h + r. See docs/kernels/sage.md.
+WAVEATTN_HOST_DEVICE constexpr int natural_row(int i) { return 16 * (i >> 2 & 1) + 4 * (i >> 3) + (i & 3); }
+
+// An int32 accumulator that starts here, read as fp32, is 12582912 + the sum, exactly while |sum| < 2^22.
+inline constexpr std::int32_t bias_zero = 0x4B400000;
+inline constexpr float bias_zero_value = 12582912.0f;
+// Hence the largest |delta_s| in integer units beside the largest dot product of 128 pairs of int8 in [-127, 127].
+inline constexpr std::int32_t max_bias = (1 << 22) - 127 * 127 * max_head_dim - 1;
+
+WAVEATTN_HOST_DEVICE constexpr std::int64_t scale_groups(QScaleRows rows, std::int64_t q_len) {
+    return rows == QScaleRows::block  ? ceil_div<std::int64_t>(q_len, block_rows)
+           : rows == QScaleRows::warp ? ceil_div<std::int64_t>(q_len, 32)
+                                      : 8 * ceil_div<std::int64_t>(q_len, 32);
+}
+// The group of a row, where the first row of its sequence is in row block or 32-row group `first`.
+WAVEATTN_HOST_DEVICE constexpr std::int64_t scale_group(QScaleRows rows, std::int64_t row, std::int64_t first) {
+    return rows == QScaleRows::block  ? first + row / block_rows
+           : rows == QScaleRows::warp ? first + row / 32
+                                      : 8 * (first + row / 32) + row % 8;
+}
+
+} // namespace sage
+
+// Sequence boundaries of packed sequences, on the device: (sequences + 1) token offsets each.
+struct PackedSequences {
+    const std::int32_t* cu_q = nullptr;
+    const std::int32_t* cu_k = nullptr;
+    std::int64_t count = 0;            // sequences; 0 where the batch is not packed
+    std::int64_t max_q = 0, max_k = 0; // the largest lengths, or more
+};
+
+// Quantised operands in device memory. T is const for what only reads them.
+struct SageOperands {
+    TensorView<const std::int8_t, 4> q;
+    TensorView<const std::int8_t, 4> k;
+    TensorView<const std::uint8_t, 5> v;
+    TensorView<const float, 3> q_scale, k_scale, v_scale;
+    TensorView<const std::int32_t, 4> delta_s_units; // at most one of the two is given
+    TensorView<const float, 4> delta_s;
+    TensorView<const float, 3> lse_shift;
+    QScaleRows q_scale_rows = QScaleRows::block;
+    Fp8Format v_format = Fp8Format::fnuz;
+    PackedSequences packed;
+};
+
+namespace sage {
+
+// One sequence of a batch, as a kernel sees it.
+struct Sequence {
+    std::int64_t batch = 0;                            // index for the batch strides
+    std::int64_t q_start = 0, kv_start = 0;            // first token
+    std::int64_t q_block = 0, q_warp = 0, kv_tile = 0; // first block of 128 rows, of 32 rows, of 64 keys
+    std::int32_t q_len = 0, kv_len = 0;
+};
+
+WAVEATTN_HOST_DEVICE inline Sequence locate_sequence(
+    std::int64_t index, const std::int32_t* cu_q, const std::int32_t* cu_k, std::int32_t q_len, std::int32_t kv_len) {
+    if (!cu_q) return {index, 0, 0, 0, 0, 0, q_len, kv_len};
+    Sequence s;
+    s.q_start = cu_q[index], s.kv_start = cu_k[index];
+    s.q_len = std::int32_t(cu_q[index + 1] - s.q_start), s.kv_len = std::int32_t(cu_k[index + 1] - s.kv_start);
+    s.q_block = s.q_start / block_rows + index, s.q_warp = s.q_start / 32 + index;
+    s.kv_tile = s.kv_start / tile_keys + index;
+    return s;
+}
+
+} // namespace sage
+} // namespace waveattn
