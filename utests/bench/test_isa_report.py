@@ -484,6 +484,17 @@ loop:
         self.assertEqual((loop["modelled"]["matrix_clocks"], loop["modelled"]["vector_clocks"]), (40, 20))
         self.assertAlmostEqual(loop["modelled"]["share"], 40 / 60, places=4)
 
+    def test_matrix_share_of_gfx950(self) -> None:
+        # M 64; V 3 x 8 + 2 x 4 + 8 = 40, and 2 x 8 in which none issues; the packed pair runs beside no MFMA.
+        matrix = "v_mfma_f32_32x32x16_bf16 v[0:15], v[16:19], v[20:23], v[0:15]\n" * 2
+        exps = "v_exp_f32 v40, v40\n" * 3
+        packed = "v_pk_mul_f32 v[40:41], v[42:43], v[44:45]\n" * 2
+        body = f"loop:\n{matrix}{exps}{packed}v_permlane32_swap_b32 v50, v51\ns_cbranch_scc1 loop\ns_endpgm"
+        share = self.record("gfx950", body)["loop"]["modelled"]
+        self.assertEqual((share["matrix_clocks"], share["vector_clocks"]), (64, 40))
+        self.assertAlmostEqual(share["share"], 64 / 72, places=4)
+        self.assertEqual(share["ceiling"], 1)
+
     def test_registers_of_both_kinds(self) -> None:
         record = self.record("gfx950", "s_endpgm", vgprs=320, agprs=64, lds=70000, threads=512)
         resources, occupancy = record["resources"], record["occupancy"]

@@ -12,7 +12,7 @@ from . import bundle, targets
 from .classes import CLASSES, DETAILS, classify, multiply_adds
 from .codeobject import CodeObject, CodeObjectError, Kernel, matches_target, read_code_object
 from .disassembly import Instruction, disassemble
-from .elf import Elf, ElfError
+from .elf import ElfError
 from .loops import ControlFlow, Loop, Work, choose_loop
 
 
@@ -80,17 +80,13 @@ def _records(file: Path, code: CodeObject, options: Options, seen: set[tuple[str
         if options.kernel and not (options.kernel.search(demangled) or options.kernel.search(kernel.symbol)):
             continue
         # A template instantiated in several translation units, or an object beside the library it went into.
-        key = (code.target, kernel.symbol, _text(code, kernel))
+        key = (code.target, kernel.symbol, code.code_of(kernel))
         if key not in seen:
             seen.add(key)
             kernels.append(kernel)
     wanted = [kernel for kernel in kernels if kernel.size] if options.disassemble else []
     listings = disassemble(code, wanted) if wanted else {}
     return [_record(file, kernel, listings.get(kernel.symbol), options) for kernel in kernels]
-
-
-def _text(code: CodeObject, kernel: Kernel) -> bytes:
-    return Elf(code.data).at_address(kernel.address, kernel.size) or b"" if kernel.address else b""
 
 
 def _record(file: Path, kernel: Kernel, listing: list[Instruction] | None, options: Options) -> Record:
@@ -190,27 +186,31 @@ def matrix_share(target: str, wave_size: int, path: list[Instruction]) -> Record
 
     shared port (gfx12):    M / (M + V)
     own matrix pipe (CDNA): M / max(M, V + B), B the clocks after each matrix instruction in which no VALU issues;
-                            the waves of a SIMD are assumed to overlap perfectly. `ceiling` leaves B out, `serial` is
-                            M / (M + V), one wave without any overlap.
-    M and V are the clocks of matrix and of all other vector instructions of a wave.
+                            the waves of a SIMD are assumed to overlap perfectly. Packed fp32 instructions of gfx950
+                            run beside no matrix instruction: M / max(M + P, V + B), P their clocks.
+    M and V are the clocks of matrix and of all other vector instructions of a wave. `ceiling` leaves B and P out,
+    `serial` is M / (M + V): one wave without any overlap.
     """
     clocks = targets.issue_clocks(target)
     if clocks is None:
         return None
     passes = 2 if clocks.shared and wave_size == 64 else 1  # wave64 issues twice on the wave32 targets
-    matrix, vector, blocked = 0, 0, 0
+    matrix, vector, blocked, packed = 0, 0, 0, 0
     for instruction in path:
-        name, _ = classify(instruction.mnemonic, instruction.operands)
+        name, details = classify(instruction.mnemonic, instruction.operands)
         if name == "matrix":
             matrix += passes * targets.matrix_clocks(target, instruction.mnemonic, instruction.operands)
             blocked += clocks.matrix_block
         elif name in ("trans", "valu"):
-            vector += passes * vector_clocks(clocks, name, instruction.mnemonic)
+            own = passes * vector_clocks(clocks, name, instruction.mnemonic)
+            vector += own
+            packed += own if clocks.packed_alone and "packed" in details else 0
     serial = matrix / (matrix + vector)
     if clocks.shared:
         share = ceiling = serial
     else:
-        share, ceiling = matrix / max(matrix, vector + blocked), matrix / max(matrix, vector)
+        share = matrix / max(matrix + packed, vector + blocked)
+        ceiling = matrix / max(matrix, vector)
     return {
         "matrix_clocks": matrix,
         "vector_clocks": vector,

@@ -57,8 +57,12 @@ class Kernel:
 @dataclass
 class CodeObject:
     target: str
-    data: bytes
+    elf: Elf
     kernels: list[Kernel]
+
+    def code_of(self, kernel: Kernel) -> bytes:
+        """The bytes of a kernel's instructions; nothing where they could not be found."""
+        return (self.elf.at_address(kernel.address, kernel.size) if kernel.size else None) or b""
 
 
 def read_code_object(data: bytes, named_target: str = "") -> CodeObject:
@@ -90,7 +94,7 @@ def read_code_object(data: bytes, named_target: str = "") -> CodeObject:
             following = [start for start in functions + text_ends if start > kernel.address]
             kernel.size = (code.size if code else 0) or (min(following) - kernel.address if following else 0)
         kernels.append(kernel)
-    return CodeObject(target, data, kernels)
+    return CodeObject(target, elf, kernels)
 
 
 def _kernel(entry: Record, target: str) -> Kernel:

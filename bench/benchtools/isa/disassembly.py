@@ -33,7 +33,7 @@ def disassemble(code: CodeObject, kernels: list[Kernel]) -> dict[str, list[Instr
     result: dict[str, list[Instruction]] = {}
     with tempfile.TemporaryDirectory(prefix="isa-report-") as directory:
         path = Path(directory) / "kernels.co"
-        path.write_bytes(code.data)
+        path.write_bytes(code.elf.data)
         for wave_size in sorted({kernel.wave_size for kernel in kernels}):
             group = [kernel for kernel in kernels if kernel.wave_size == wave_size]
             result |= _run(path, code.target, wave_size, group)

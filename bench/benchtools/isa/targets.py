@@ -124,11 +124,12 @@ class IssueClocks:
     lane_swap: int  # v_permlane16_swap, v_permlane32_swap
     shared: bool  # matrix instructions hold the VALU port all the time
     matrix_block: int = 0  # clocks after a matrix instruction in which no VALU instruction issues
+    packed_alone: bool = False  # packed fp32 instructions never run beside a matrix instruction
 
 
 _ISSUE: list[tuple[str, IssueClocks]] = [
     (r"gfx12", IssueClocks(1, 4, 4, 1, shared=True)),
-    (r"gfx950", IssueClocks(4, 8, 16, 8, shared=False, matrix_block=8)),
+    (r"gfx950", IssueClocks(4, 8, 16, 8, shared=False, matrix_block=8, packed_alone=True)),
     (r"gfx94", IssueClocks(4, 16, 16, 4, shared=False, matrix_block=4)),
 ]
 
