@@ -16,6 +16,7 @@
 #include <random>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace waveattn::test {
@@ -90,6 +91,7 @@ public:
         if (count_)
             check_hip(hipMemcpy(base_ + guard, values.data(), bytes(), hipMemcpyHostToDevice), "hipMemcpy to device");
     }
+    DeviceArray(DeviceArray&& other) noexcept : count_(other.count_), base_(std::exchange(other.base_, nullptr)) {}
     DeviceArray(const DeviceArray&) = delete;
     DeviceArray& operator=(const DeviceArray&) = delete;
     ~DeviceArray() { (void)hipFree(base_); }

@@ -165,7 +165,7 @@ template <class Traits, ChunkPolicy Policy> struct ScoreTree {
     static constexpr int lanes = 32 / segments, levels = Policy.half_wave ? 4 : 5;
     static constexpr int cells = Policy.cells_per_step / segments; // of a lane in a step
     static_assert(cells >= 1 && chunk_cells_per_wave % Policy.cells_per_step == 0);
-    static constexpr int width = Traits::slice;
+    static constexpr int width = Traits::slice, piece = width < 4 ? width : 4; // of one LDS read
     static constexpr auto exchange = Policy.dpp ? tile::Exchange::registers : tile::Exchange::crossbar;
     static constexpr int mask(int level) { return lanes / 2 >> level; }
     static constexpr int nodes(int level) { return ceil_div(Traits::group_pad, 1 << level); }
@@ -190,18 +190,18 @@ template <class Traits, ChunkPolicy Policy> struct ScoreTree {
     template <int Level, int Node> WAVEATTN_DEVICE PerCell node() const {
         PerCell result;
         if constexpr (Level == 0) {
-            // Reads of q stay in order with the arithmetic: hoisted, those of all heads would fill the registers.
-            arch::schedule_barrier<0x7f>();
+            // One head's reads of q and its arithmetic after the other's: mixed, they would fill the registers.
+            arch::schedule_barrier<0>();
 #    pragma unroll
             for (int segment = 0; segment < segments; ++segment) {
                 float q[width];
 #    pragma unroll
-                for (int e = 0; e < width; e += 4) {
-                    using Piece = arch::Vector < float, width<4 ? width : 4>;
-                    const Piece piece = *reinterpret_cast<const Piece*>(
+                for (int e = 0; e < width; e += piece) {
+                    using Piece = arch::Vector<float, piece>;
+                    const Piece values = *reinterpret_cast<const Piece*>(
                         lds.template q<Policy.q_planes>(Node, (slice + segment * lanes) * width + e));
 #    pragma unroll
-                    for (int i = 0; i < (width < 4 ? width : 4); ++i) q[e + i] = piece[i];
+                    for (int i = 0; i < piece; ++i) q[e + i] = values[i];
                 }
 #    pragma unroll
                 for (int c = 0; c < cells; ++c) {
@@ -210,6 +210,8 @@ template <class Traits, ChunkPolicy Policy> struct ScoreTree {
                     result.value[c] = segment == 0 ? partial : result.value[c] + partial;
                 }
             }
+#    pragma unroll
+            for (int c = 0; c < cells; ++c) arch::forget_origin(result.value[c]);
         } else {
             constexpr int partner = Node + nodes(Level);
             const PerCell a = node<Level - 1, Node>();
@@ -260,6 +262,7 @@ WAVEATTN_DEVICE void score_cells(const ChunkParams& p, ChunkLds<Traits>& lds, in
     const int head = Policy.reduce_scatter ? Tree::head_of(lane) : lane;
 #    pragma unroll 1
     for (int step = 0; step < chunk_cells_per_wave; step += Policy.cells_per_step) {
+        arch::forget_origin(tree.slice); // q is read anew in each step: kept in registers, it would take 96 of them
         const int first = wave * chunk_cells_per_wave + step + segment * Tree::cells; // the lane's first cell
 #    pragma unroll
         for (int c = 0; c < Tree::cells; ++c) {

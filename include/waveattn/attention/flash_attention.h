@@ -384,7 +384,7 @@ void executeFlashAttention(const Q& q, const K& k, const V& v, O* o, std::int64_
     std::optional<float> scale = std::nullopt, E epilogue = {}) {
     executeFlashAttention<HeadDim>(q, k, v, make_attention_write(o, bh, seqQ, HeadDim, epilogue),
         AttentionShape{1, bh, bh, seqQ, seqK, HeadDim, HeadDim},
-        AttentionOptions{.causal = causal, .scale = scale, .lse = {}, .stream = stream});
+        AttentionOptions{.causal = causal, .scale = scale, .stream = stream});
 }
 
 // The same on contiguous tensors q (bh, seqQ, HeadDim), k and v (bh, seqK, HeadDim).

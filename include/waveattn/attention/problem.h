@@ -27,8 +27,8 @@ enum class Causal {
 
 struct AttentionOptions {
     Causal causal = Causal::none;
-    std::optional<float> scale; // of the scores; default 1/sqrt(D); any finite value, zero and negative included
-    TensorView<float, 3> lse;   // (B, Hq, Sq), any strides; not written where data is null
+    std::optional<float> scale = {}; // of the scores; default 1/sqrt(D); any finite value, zero and negative included
+    TensorView<float, 3> lse = {};   // (B, Hq, Sq), any strides; not written where data is null
     hipStream_t stream = nullptr;
 };
 

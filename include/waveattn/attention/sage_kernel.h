@@ -165,6 +165,123 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
     template <class T> WAVEATTN_DEVICE static T& lds_at(char* lds, int offset) {
         return *reinterpret_cast<T*>(lds + offset);
     }
+
+    // Copies K tile n + 1, V tile n and delta_s of tile n + 1 from memory to a slot, by way of registers.
+    struct Stage {
+        static constexpr int k_chunks = 4 * HeadDim; // of 16 bytes in a tile; then as many of V
+        static constexpr bool split_waves =
+            k_chunks < Tile::threads; // the first half of the waves copies K, the other V
+        static constexpr int of_k = split_waves ? 1 : Tile::chunks / 2, of_v = split_waves ? 0 : Tile::chunks / 2;
+
+        const std::int8_t* k;
+        const std::uint8_t* v;
+        const float* k_scale;
+        const std::int32_t* bias; // the wave's row, at its lane's key
+        std::int64_t v_tile;
+        int k_row, kv_len, last_tile;
+        bool copies_k, copies_bias;
+        int key[of_k]; // byte offsets in a tile: the row's, the chunk's
+        int k_column, v_offset;
+        int k_target, v_target; // LDS, in slot 0
+        int bias_lane, bias_target;
+        int4v data[Tile::chunks];
+        int bias_data;
+        int v_tail; // keys of the lane's V chunks from the tile's first to its own
+
+        WAVEATTN_DEVICE void init(
+            const Params& p, const sage::Sequence& s, std::int64_t batch, std::int64_t kv_head, int wave, int lane) {
+            const int thread = 64 * wave + lane;
+            copies_k = !split_waves || wave < Waves / 2;
+            k = p.k + batch * p.k_batch + kv_head * p.k_head + s.kv_start * p.k_row;
+            v = p.v + batch * p.v_batch + kv_head * p.v_head + s.kv_tile * p.v_tile;
+            k_scale = p.k_scale + batch * p.k_scale_batch + kv_head * p.k_scale_head + s.kv_tile;
+            v_tile = p.v_tile, k_row = int(p.k_row), kv_len = s.kv_len;
+            last_tile = ceil_div(kv_len, 64) - 1;
+            // Four lanes read 64 contiguous bytes; the next four the next row.
+            const int n = split_waves && !copies_k ? thread - k_chunks : thread, quad = n >> 2, chunk = n & 3;
+            const int slot = HeadDim == 128 ? quad >> 2 << 1 | (quad & 1) : quad;
+            const int wide = HeadDim == 128 ? (quad >> 1 & 1) * 4 + chunk : chunk; // of the row's 16-byte chunks
+            k_column = wide * 16;
+            detail::static_for<0, of_k>([&](auto c) {
+                constexpr int step = Tile::threads / (HeadDim / 16); // rows between the chunks of a thread
+                const int row = slot + c.value * step;
+                key[c.value] = ((row & 32) + sage::natural_row(row & 31)) * k_row;
+            });
+            k_target = lds_chunk<64>(slot, wide >> 1, wide & 1);
+            v_offset = ((quad & ~31) + sage::natural_row(quad & 31)) * 64 + chunk * 16;
+            v_target = Tile::tile_bytes + lds_chunk<HeadDim>(quad, chunk >> 1, chunk & 1);
+            if (split_waves && !copies_k) k_target = v_target;
+            v_tail = chunk * 16;
+            bias_lane = lane;
+            copies_bias = Bias != SageBias::none && wave < Tile::bias_rows;
+            bias_target = 2 * Tile::slot_bytes + wave * 256 + lane * 4;
+        }
+        WAVEATTN_DEVICE int tile_index(int tile) const { return tile < last_tile ? tile : last_tile; }
+
+        WAVEATTN_DEVICE int4v load_k(int tile, int c) const {
+            const int rows = kv_len - 1 - 64 * tile; // rows below the last one are read as it, and masked later
+            const int limit = (rows < 63 ? rows : 63) * k_row;
+            const int offset = (key[c] < limit ? key[c] : limit) + k_column;
+            return *reinterpret_cast<const int4v*>(k + std::int64_t(tile) * 64 * k_row + unsigned(offset));
+        }
+        WAVEATTN_DEVICE int4v load_v(int tile, int c) const {
+            constexpr int step = Tile::threads / 4 * 64; // bytes between the chunks of a thread
+            // The step keeps the operand order: it is a multiple of 32 rows, or of 16, which is 8 rows further.
+            static_assert(step % 2048 == 0 || step == 1024);
+            return *reinterpret_cast<const int4v*>(v + std::int64_t(tile) * v_tile + unsigned(v_offset + v_step(c)));
+        }
+        WAVEATTN_DEVICE static constexpr int v_step(int c) { return Tile::threads / 4 * 64 * c; }
+
+        // Loads what belongs to slot `n`: V tile n, K tile n + 1. Tiles past the last one are read as the last one.
+        WAVEATTN_DEVICE void load(int n) {
+            const int v_at = tile_index(n), k_at = tile_index(n + 1);
+            if constexpr (split_waves) {
+                if (copies_k)
+                    data[0] = load_k(k_at, 0);
+                else
+                    data[0] = load_v(v_at, 0);
+            } else {
+                detail::static_for<0, of_k>([&](auto c) { data[c.value] = load_k(k_at, c.value); });
+                detail::static_for<0, of_v>([&](auto c) { data[of_k + c.value] = load_v(v_at, c.value); });
+            }
+            if constexpr (Bias != SageBias::none)
+                if (copies_bias) {
+                    const int last = kv_len - 1 - 64 * k_at;
+                    bias_data = bias[std::int64_t(k_at) * 64 + (bias_lane < last ? bias_lane : last)];
+                }
+        }
+        WAVEATTN_DEVICE float load_scale(int tile) const { return k_scale[tile_index(tile) + arch::lane_varying(0)]; }
+        // Keys of V past the end are zeroed: a weight of 0 does not hide a NaN.
+        WAVEATTN_DEVICE void clear_tail(int4v& chunk, int n) const {
+            const int valid = kv_len - 64 * tile_index(n) - v_tail;
+            detail::static_for<0, 4>([&](auto w) {
+                const int bytes = valid - 4 * w.value;
+                const int mask = bytes >= 4 ? -1 : bytes <= 0 ? 0 : (1 << 8 * bytes) - 1;
+                chunk[w.value] &= mask;
+            });
+        }
+        // Stores what load(n) loaded.
+        WAVEATTN_DEVICE void store(char* lds, int n) {
+            const int slot = (n & 1) * Tile::slot_bytes;
+            if (n >= last_tile && kv_len % 64 != 0) {
+                if constexpr (split_waves) {
+                    if (!copies_k) clear_tail(data[0], n);
+                } else
+                    detail::static_for<0, of_v>([&](auto c) { clear_tail(data[of_k + c.value], n); });
+            }
+            if constexpr (split_waves)
+                lds_at<int4v>(lds, slot + k_target) = data[0];
+            else {
+                constexpr int k_step = Tile::threads / (HeadDim / 16) * 32, v_rows = Tile::threads / 4 * 32;
+                detail::static_for<0, of_k>(
+                    [&](auto c) { lds_at<int4v>(lds, slot + k_target + c.value * k_step) = data[c.value]; });
+                detail::static_for<0, of_v>(
+                    [&](auto c) { lds_at<int4v>(lds, slot + v_target + c.value * v_rows) = data[of_k + c.value]; });
+            }
+            if constexpr (Bias != SageBias::none)
+                if (copies_bias) lds_at<int>(lds, bias_target + (n & 1) * Tile::bias_bytes) = bias_data;
+        }
+    };
 };
 
 #endif

@@ -1,0 +1,120 @@
+// FlashAttentionDPP against the float64 oracle: shapes, masks, groups of heads, formats, memory layouts.
+//
+// Tolerances. Inputs lie in [-1, 1], |v| <= 1, and a weight's relative error is at most the absolute error of its score
+// plus that of the exponential. A score is a sum of D products scaled by 1/sqrt(D): with at most 16 FMAs in a chain and
+// a tree of 4 levels its error is below 22 * 2^-24 * sum|q k| / sqrt(D) <= 22 * 2^-24 * sqrt(D), at worst 2.1e-5 for
+// D = 256; for uniform inputs sum|q k| is D/4 and errors add like a random walk, which leaves about 1e-6. The budget
+// 5e-6 on o is what the library promises for such inputs; lse adds log2 and a multiplication: 2e-6.
+#include "support.h"
+
+#include <array>
+
+using namespace waveattn;
+using namespace waveattn::test;
+
+namespace {
+constexpr double fp32_tolerance = 5e-6, lse_tolerance = 5e-6;
+// Half a unit in the last place of a value up to 1, and the fp32 error.
+template <class T> constexpr double rounding_of_one = 0;
+template <> constexpr double rounding_of_one<bfloat16> = 0x1p-9 + fp32_tolerance;
+template <> constexpr double rounding_of_one<float16> = 0x1p-12 + fp32_tolerance;
+constexpr std::array<std::array<int, 2>, 6> lengths = {{{67, 67}, {17, 131}, {131, 17}, {1, 50}, {50, 1}, {128, 64}}};
+constexpr Causal rules[] = {Causal::none, Causal::top_left, Causal::bottom_right};
+} // namespace
+
+TEST_CASE("fp32 is within 5e-6 of float64 for every head_dim, length and causal rule") {
+    int turn = 0;
+    for (int dim : {1, 2, 3, 8, 16, 32, 40, 59, 64, 80, 96, 111, 128, 160, 192, 224, 256})
+        for (const auto& [q_len, kv_len] : lengths)
+            for (Causal causal : rules) {
+                if (!full() && ++turn % 6 != dim % 6) continue; // each dim meets each length or rule
+                Problem p{make_shape(1, 2, 1, q_len, kv_len, dim), causal};
+                p.seed = unsigned(dim);
+                const auto in = make_inputs<float>(p);
+                check_against_oracle(p, in, run_flash<float>(p, in), fp32_tolerance, lse_tolerance);
+            }
+}
+
+TEST_CASE("data of every kind") {
+    // The score error grows with the scores: 30 * 30 * D / sqrt(D) for `large`, times 2^-24 a few times over.
+    for (Data data : all_data)
+        for (Causal causal : rules) {
+            Problem p{make_shape(1, 1, 1, 45, 77, 64), causal, data};
+            const auto in = make_inputs<float>(p);
+            const bool large = data == Data::large, wide = large || data == Data::sinks;
+            check_against_oracle(p, in, run_flash<float>(p, in),
+                large  ? 2e-2
+                : wide ? 2e-4
+                       : 2e-5,
+                large  ? 4e-3
+                : wide ? 1e-4
+                       : 2e-5);
+        }
+}
+
+TEST_CASE("groups of heads, batches, and a head_dim of v that differs") {
+    for (const auto& shape : {make_shape(2, 6, 2, 33, 40, 64), make_shape(3, 4, 4, 9, 65, 32, 128),
+             make_shape(1, 8, 1, 20, 31, 128, 48), make_shape(2, 3, 1, 5, 7, 20, 9), make_shape(1, 2, 2, 9, 9, 8, 250)})
+        for (Causal causal : rules) {
+            Problem p{shape, causal};
+            const auto in = make_inputs<float>(p);
+            check_against_oracle(p, in, run_flash<float>(p, in), fp32_tolerance, lse_tolerance);
+        }
+}
+
+TEST_CASE_TEMPLATE("bf16 and f16 are exact up to the rounding of the result", T, bfloat16, float16) {
+    for (int dim : {24, 37, 64}) {
+        Problem p{make_shape(1, 2, 1, 70, 45, dim), Causal::bottom_right};
+        const auto in = make_inputs<T>(p);
+        check_against_oracle(p, in, run_flash<T, T, 64>(p, in), rounding_of_one<T>, lse_tolerance);
+        check_against_oracle(p, in, run_flash<T, float, 64>(p, in), fp32_tolerance, lse_tolerance);
+    }
+}
+
+TEST_CASE_TEMPLATE("every memory layout gives the bits of contiguous memory, every time", T, float, bfloat16) {
+    for (int dim : {32, 59, 64})
+        for (Layout layout : all_layouts) {
+            Problem p{make_shape(2, 4, 2, 37, 50, dim), Causal::top_left};
+            p.layout = layout;
+            const auto in = make_inputs<T>(p);
+            const auto strided = run_flash<T, T, 64>(p, in);
+            p.layout = Layout::bhsd;
+            const auto contiguous = run_flash<T, T, 64>(p, in);
+            INFO(layout_name(layout), " D", dim);
+            CHECK(bit_equal(strided.o, contiguous.o));
+            CHECK(bit_equal(strided.lse, contiguous.lse));
+        }
+}
+
+TEST_CASE("scale: zero, negative, large") {
+    for (float scale : {0.f, -0.3f, 5.f}) {
+        Problem p{make_shape(1, 1, 1, 20, 37, 64), Causal::top_left};
+        p.scale = scale;
+        const auto in = make_inputs<float>(p);
+        check_against_oracle(p, in, run_flash<float>(p, in), 2e-5, 2e-5);
+    }
+}
+
+TEST_CASE("rows without a visible key are 0, with a logarithm of -infinity") {
+    Problem p{make_shape(1, 2, 1, 40, 9, 32), Causal::bottom_right};
+    const auto in = make_inputs<float>(p);
+    const auto result = run_flash<float>(p, in);
+    check_against_oracle(p, in, result, fp32_tolerance, lse_tolerance); // the oracle has 0 and -infinity there
+    CHECK(result.o[0] == 0.f);
+    CHECK(result.lse[30] == -std::numeric_limits<float>::infinity());
+    CHECK(std::isfinite(result.lse[31]));
+
+    p = Problem{make_shape(2, 2, 1, 7, 0, 40)}; // no keys at all
+    const auto empty = run_flash<float>(p, make_inputs<float>(p));
+    CHECK(std::all_of(empty.o.begin(), empty.o.end(), [](float x) { return x == 0.f; }));
+    CHECK(std::all_of(
+        empty.lse.begin(), empty.lse.end(), [](float x) { return x == -std::numeric_limits<float>::infinity(); }));
+}
+
+TEST_CASE("empty results launch nothing") {
+    for (const auto& shape :
+        {make_shape(0, 2, 1, 5, 5, 16), make_shape(2, 2, 1, 0, 5, 16), make_shape(2, 0, 0, 5, 5, 16)}) {
+        Problem p{shape};
+        CHECK(run_flash<float>(p, make_inputs<float>(p)).o.empty());
+    }
+}
