@@ -15,6 +15,7 @@
 // claims no time: what the emulator says of that launch (GFXEMU_REPORT, GFXEMU_TIMING) is for bench/model to read.
 #pragma once
 
+#include "waveattn/attention/problem.h"
 #include "waveattn/core/numeric.h"
 #include "waveattn/core/status.h"
 
@@ -101,6 +102,9 @@ struct Options {
 
     std::int64_t planes_kv() const { return bh_kv ? bh_kv : bh; }
     bool is_causal() const { return causal != "none"; }
+    Causal causal_rule() const {
+        return causal == "top_left" ? Causal::top_left : is_causal() ? Causal::bottom_right : Causal::none;
+    }
 
     const std::string& text(const std::string& name) const {
         auto found = extra.find(name);

@@ -10,6 +10,8 @@ import subprocess
 from functools import lru_cache
 from typing import Any
 
+_REPEATED = re.compile(r"([<,])([A-Za-z_]\w*(?:<[^<>]*(?:<[^<>]*>[^<>]*)*>)?)(?:,\2)+(?=[,>])")
+
 
 @lru_cache(maxsize=1)
 def _cxa_demangle() -> tuple[Any, Any] | None:
@@ -81,7 +83,13 @@ def shorten(demangled: str) -> str:
     name = re.sub(r"\((?:\w+::)*(\w+)\)(-?\d+)", r"\1=\2", name)
     name = re.sub(r"(?:\w+::)+(?=\w)", "", name)
     name = re.sub(r"\b(\d+)(?:ul|u|l|ull)\b", r"\1", name)
-    return re.sub(r"\s*,\s*", ",", name).replace("> >", ">>")
+    name = re.sub(r"\s*([,<>])\s*", r"\1", name)
+    name = name.replace("<>", "")
+    # A type argument that is repeated, as three equal read operations are: 3x.
+    while (match := _REPEATED.search(name)) is not None:
+        times = match.group(0).count(match.group(2) + ",") + 1
+        name = f"{name[: match.start()]}{match.group(1)}{times}x{match.group(2)}{name[match.end() :]}"
+    return name
 
 
 def clip(name: str, width: int) -> str:

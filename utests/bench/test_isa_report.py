@@ -62,6 +62,9 @@ class Occupancy(unittest.TestCase):
         # gfx1030, 148 VGPRs, 8 waves: 6 waves of a SIMD, 24 in a WGP, three workgroups.
         got = self.occupancy("gfx1030", vgprs=148, block_threads=256, lds=0)
         self.assertEqual((got.register_waves, got.waves, got.workgroups, got.unit), (6, 6, 3, "WGP"))
+        # Registers that are allocated but not used count for what fits.
+        got = self.occupancy("gfx1030", vgprs=148, allocated=200, block_threads=256, lds=0)
+        self.assertEqual((got.register_waves, got.waves, got.limit), (6, 4, "registers"))
         # With 144 VGPRs seven waves fit, but not a fourth workgroup.
         got = self.occupancy("gfx1030", vgprs=144, block_threads=256, lds=0)
         self.assertEqual((got.register_waves, got.waves, got.limit), (7, 6, "workgroup size"))
@@ -197,6 +200,8 @@ class Names(unittest.TestCase):
                 "k<Read<bfloat16,K=2>,Chain<Mul,Add>>"
             ),
             "void k<(unsigned int)4, -1>(int (*)(float))": "k<4,-1>",
+            "void k<a::R<a::T>, a::R<a::T>, a::R<a::T>, a::W<a::T, a::Chain<> > >(int)": "k<3xR<T>,W<T,Chain>>",
+            "void k<a::R<a::R<int>, int>, int, 2, 2, short, short>(int)": "k<R<R<int>,int>,int,2,2,2xshort>",
             "plain_c_kernel": "plain_c_kernel",
         }
         for name, short in cases.items():

@@ -101,6 +101,7 @@ def _record(file: Path, kernel: Kernel, listing: list[Instruction] | None, optio
             "vgprs": kernel.vgprs,
             "agprs": kernel.agprs,
             "total_vgprs": kernel.total_vgprs,
+            "allocated_vgprs": kernel.allocated_vgprs,
             "sgprs": kernel.sgprs,
             "vgpr_spills": kernel.vgpr_spills,
             "sgpr_spills": kernel.sgpr_spills,
@@ -109,7 +110,7 @@ def _record(file: Path, kernel: Kernel, listing: list[Instruction] | None, optio
             "max_block": kernel.max_block,
             "wave_size": kernel.wave_size,
         },
-        "notes": list(kernel.notes),
+        "stub": kernel.is_stub(),
     }
     if (target := targets.find_target(kernel.target)) is not None:
         record["occupancy"] = vars(
@@ -121,6 +122,7 @@ def _record(file: Path, kernel: Kernel, listing: list[Instruction] | None, optio
                 kernel.lds + options.lds,
                 kernel.wgp_mode,
                 kernel.sgprs,
+                kernel.allocated_vgprs,
             )
         )
     if listing:

@@ -64,6 +64,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--all-loops", action="store_true", help="show every loop, not only the hot one")
     add("--block", type=_integer, metavar="N", help="threads of a workgroup, for occupancy; default: the launch bound")
     add("--dynamic-lds", type=_integer, default=0, metavar="BYTES", help="LDS asked for at launch, for occupancy")
+    add("--stubs", action="store_true", help="show kernels that only trap, as they do on targets they are not for")
     add("--json", type=Path, metavar="FILE", help="write every figure there; - is standard output, instead of text")
     add("--compare", nargs=2, type=Path, metavar=("OLD", "NEW"), help="differences between two --json files")
     add("--fail-on-spill", action="store_true", help="exit 1 naming every kernel that spills or uses scratch")
@@ -128,7 +129,7 @@ def run(arguments: list[str]) -> int:
     if args.fail_on_spill:
         return _spills(records)
     if str(args.json) != "-":
-        print(text_report(records, args.show, args.name_width))
+        print(text_report(records, args.show, args.name_width, args.stubs))
     return 0
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from .. import Record
 from . import msgpack
@@ -37,7 +37,8 @@ class Kernel:
     target: str
     vgprs: int  # without accumulation registers
     agprs: int
-    total_vgprs: int  # what counts against the register file
+    total_vgprs: int  # of both kinds, where they share the register file
+    allocated_vgprs: int  # what the hardware is told to allocate; may be more than is used
     sgprs: int
     vgpr_spills: int
     sgpr_spills: int
@@ -48,10 +49,10 @@ class Kernel:
     wgp_mode: bool
     address: int = 0
     size: int = 0
-    notes: list[str] = field(default_factory=list)
 
-    def spilled(self) -> bool:
-        return bool(self.vgpr_spills or self.sgpr_spills or self.scratch)
+    def is_stub(self) -> bool:
+        """Nothing but a trap or an end: what kernels are on targets that they are not for."""
+        return 0 < self.size <= 16
 
 
 @dataclass
@@ -106,13 +107,15 @@ def _kernel(entry: Record, target: str) -> Kernel:
     if required:
         block = required[0] * required[1] * required[2]
     default_wave = 32 if family is not None and family.wave32 else 64
+    # In a unified file the count holds both kinds, the accumulation registers after the rounded-up others.
+    used = max(total, agprs) if family is not None and family.separate_agprs else total
     return Kernel(
         symbol=entry[".name"],
         target=target,
-        # In a unified file the count holds both kinds, the accumulation registers after the rounded-up others.
         vgprs=total - agprs if unified else total,
         agprs=agprs,
-        total_vgprs=total if unified or family is None else max(total, agprs if family.separate_agprs else 0),
+        total_vgprs=used,
+        allocated_vgprs=used,
         sgprs=entry.get(".sgpr_count", 0),
         vgpr_spills=entry.get(".vgpr_spill_count", 0),
         sgpr_spills=entry.get(".sgpr_spill_count", 0),
@@ -125,7 +128,7 @@ def _kernel(entry: Record, target: str) -> Kernel:
 
 
 def _read_descriptor(kernel: Kernel, content: bytes, target: Target | None, address: int) -> None:
-    """What the hardware is told; a waves-per-SIMD attribute may make it allocate more registers than are used."""
+    """What the hardware is told. The compiler may round registers up to what LDS or an attribute allows anyway."""
     (entry,) = struct.unpack_from("<q", content, 16)
     (resources,) = struct.unpack_from("<I", content, 48)
     kernel.address = address + entry
@@ -136,12 +139,7 @@ def _read_descriptor(kernel: Kernel, content: bytes, target: Target | None, addr
         encoding = 8 if kernel.wave_size == 32 else 4
     else:
         encoding = target.granule
-    allocated = ((resources & 63) + 1) * encoding
-    if allocated >= kernel.total_vgprs + encoding:
-        kernel.notes.append(f"allocates {allocated} VGPRs (attribute)")
-        kernel.total_vgprs = allocated
-    elif allocated < kernel.total_vgprs:
-        kernel.notes.append(f"descriptor allocates only {allocated} VGPRs")
+    kernel.allocated_vgprs = ((resources & 63) + 1) * encoding
 
 
 def matches_target(target: str, wanted: list[str]) -> bool:

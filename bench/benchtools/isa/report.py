@@ -27,17 +27,13 @@ _HEADINGS = {
 }
 
 
-def _label(record: Record, width: int) -> str:
-    return clip(record["name"], width)
-
-
-def _resources(records: list[Record], width: int) -> str:
+def _resources(records: list[Record]) -> str:
     header = ["kernel", "VGPR", "AGPR", "SGPR", "spillV", "spillS", "scratch", "LDS", "block"]
     header += ["waves(reg)", "waves(all)", "limited by"]
     rows = []
     for record in records:
         r, occupancy = record["resources"], record.get("occupancy", {})
-        row: list[object] = [_label(record, width), r["vgprs"], r["agprs"], r["sgprs"], r["vgpr_spills"]]
+        row: list[object] = [record["label"], r["vgprs"], r["agprs"], r["sgprs"], r["vgpr_spills"]]
         row += [r["sgpr_spills"], r["scratch"], r["lds"], r["max_block"]]
         row += [occupancy.get("register_waves"), occupancy.get("waves"), occupancy.get("limit")]
         rows.append(row)
@@ -54,7 +50,7 @@ def _used_columns(counts: list[Record]) -> list[str]:
     return [name for name in CLASSES if name in always or any(entry[name] for entry in counts)]
 
 
-def _loops(records: list[Record], width: int) -> str:
+def _loops(records: list[Record]) -> str:
     entries = [
         (record, loop)
         for record in records
@@ -70,7 +66,7 @@ def _loops(records: list[Record], width: int) -> str:
     rows = []
     for record, loop in entries:
         tiles = loop["tiles_per_trip"]
-        row: list[object] = [_label(record, width), loop["head"], "trip" if tiles == 1 else f"1/{format_number(tiles)}"]
+        row: list[object] = [record["label"], loop["head"], "trip" if tiles == 1 else f"1/{format_number(tiles)}"]
         row += _counts(loop["path"], columns, tiles) + [loop["path"]["total"] / tiles]
         row += [(loop["path"]["fma"] + loop["path"]["dot"]) / tiles, loop["body"]["total"] / tiles]
         if share:
@@ -84,7 +80,7 @@ def _loops(records: list[Record], width: int) -> str:
     return render(header, rows, left=2)
 
 
-def _static(records: list[Record], width: int) -> str:
+def _static(records: list[Record]) -> str:
     counted = [record for record in records if "static" in record]
     if not counted:
         return "(not disassembled)"
@@ -94,28 +90,38 @@ def _static(records: list[Record], width: int) -> str:
     for record in counted:
         counts = record["static"]
         tail = [counts["total"], counts["lds_total"], counts["ds_bpermute"]]
-        rows.append([_label(record, width), *_counts(counts, columns), *tail])
+        rows.append([record["label"], *_counts(counts, columns), *tail])
     return render(header, rows)
 
 
-def text_report(records: list[Record], parts: list[str], width: int = 64) -> str:
-    """Tables for each target: `resources`, `loop` and `static` as chosen by `parts`."""
+def _labelled(records: list[Record], width: int) -> list[Record]:
+    """The records with a clipped name as label; names that would look the same are not clipped."""
+    short = [clip(record["name"], width) for record in records]
+    return [
+        record | {"label": name if short.count(name) == 1 else record["name"]} for record, name in zip(records, short)
+    ]
+
+
+def text_report(records: list[Record], parts: list[str], width: int = 64, stubs: bool = False) -> str:
+    """Tables for each target: `resources`, `loop` and `static` as chosen by `parts`; stubs only if asked for."""
     lines = []
     for target in sorted({record["target"] for record in records}):
-        group = [record for record in records if record["target"] == target]
+        everything = [record for record in records if record["target"] == target]
+        group = _labelled([record for record in everything if stubs or not record["stub"]], width)
+        if (hidden := len(everything) - len(group)) and not group:
+            lines += [f"== {target}: {hidden} stubs ==", ""]
+            continue
         units = {record["occupancy"]["unit"] for record in group if "occupancy" in record}
-        lines.append(f"== {target}: {len(group)} kernel{'s' if len(group) != 1 else ''} ==")
+        lines.append(f"== {target}: {len(group)} kernel{'s' if len(group) != 1 else ''}{f', {hidden} stubs not shown' if hidden else ''} ==")
         if "resources" in parts:
             unit = f" on a {'/'.join(sorted(units))}" if units else ""
             lines += [f"Resources; waves of a SIMD by registers alone, and with LDS and whole workgroups{unit}", ""]
-            lines += [_resources(group, width), ""]
+            lines += [_resources(group), ""]
         if "loop" in parts:
             lines.append("Hot loop: instructions on its hot path (body: all its blocks); matrix share modelled from")
-            lines += ["issue clocks", "", _loops(group, width), ""]
+            lines += ["issue clocks", "", _loops(group), ""]
         if "static" in parts:
-            lines += ["Whole kernel, static instruction counts", "", _static(group, width), ""]
-        notes = [(record["name"], note) for record in group for note in record["notes"]]
-        lines += [f"note: {clip(name, width)}: {note}" for name, note in notes] + ([""] if notes else [])
+            lines += ["Whole kernel, static instruction counts", "", _static(group), ""]
     return "\n".join(lines)
 
 

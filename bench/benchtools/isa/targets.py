@@ -87,16 +87,25 @@ class Occupancy:
 
 
 def occupancy(
-    target: Target, vgprs: int, wave_size: int, block_threads: int, lds: int, wgp_mode: bool, sgprs: int = 0
+    target: Target,
+    vgprs: int,
+    wave_size: int,
+    block_threads: int,
+    lds: int,
+    wgp_mode: bool,
+    sgprs: int = 0,
+    allocated: int = 0,
 ) -> Occupancy:
     """Occupancy of a kernel launched with `block_threads` threads and `lds` bytes of LDS for a workgroup.
 
-    A workgroup runs within a unit: a CU with its SIMDs and LDS, or two CUs together in WGP mode.
+    A workgroup runs within a unit: a CU with its SIMDs and LDS, or two CUs together in WGP mode. It takes `allocated`
+    registers, if those are more than the `vgprs` that it uses.
     """
     wave32_unit = target.wave32 and wgp_mode
     simds = 2 if target.wave32 and not wgp_mode else 4
     capacity = target.lds_bytes * (2 if wave32_unit else 1)
-    per_simd = register_waves(target, vgprs, wave_size, sgprs)
+    used = register_waves(target, vgprs, wave_size, sgprs)
+    per_simd = register_waves(target, max(vgprs, allocated), wave_size, sgprs)
     waves = math.ceil(block_threads / wave_size)
     # Workgroups that fit, by each resource on its own.
     by_registers = per_simd * simds // waves
@@ -111,7 +120,7 @@ def occupancy(
     overall = workgroups * waves / simds
     if limit == "registers" and 0 < overall < per_simd:
         limit = "workgroup size"  # one more wave would fit, one more workgroup does not
-    return Occupancy(per_simd, overall, workgroups, "WGP" if wave32_unit else "CU", limit)
+    return Occupancy(used, overall, workgroups, "WGP" if wave32_unit else "CU", limit)
 
 
 @dataclass(frozen=True)

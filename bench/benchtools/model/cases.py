@@ -101,12 +101,13 @@ def _spread(entry: Record) -> Iterator[Case]:
     for values in itertools.product(*matrix.values()):
         shape = entry.get("shape", {}) | dict(zip(matrix, values))
         for device in entry["devices"]:
-            yield _one(entry, shape, device)
+            wave_size = 64 if device.startswith("gfx9") else 32
+            yield _one(entry, shape | {"device": device, "wave_size": wave_size}, device)
 
 
 def _one(entry: Record, shape: Record, device: str) -> Case:
     def text(template: object) -> str:
-        return str(template).format(**shape, device=device)
+        return str(template).format(**shape)
 
     def number(key: str) -> float | None:
         return evaluate(entry[key], shape) if key in entry else None

@@ -68,14 +68,14 @@ def _notes(records: list[Record]) -> list[str]:
     """What makes a row's figures less than they seem."""
     notes = []
     for record in records:
-        m = record["modelled"]
+        m, name = record["modelled"], f"{record['label']} on {record['target']}"
         if m["workgroups"] < m["room"]:
             notes.append(
-                f"note: {record['label']}: {m['workgroups']} workgroups where {m['room']} fit, so the unit is not full"
+                f"note: {name}: {m['workgroups']} workgroups where {m['room']} fit, so the unit is not full"
             )
         if "loop" in m and m["loop"]["trips_per_wave"] < 6:
             trips = m["loop"]["trips_per_wave"]
-            notes.append(f"note: {record['label']}: {trips} trips; six or more make a steady state")
+            notes.append(f"note: {name}: {trips} trips; six or more make a steady state")
     return notes
 
 
