@@ -3,6 +3,8 @@
 // rows (intrinsics_gfx12.h). Included by intrinsics.h.
 #pragma once
 
+#include "waveattn/arch/intrinsics.h"
+
 #ifdef __HIP__
 
 namespace waveattn::arch {
@@ -51,8 +53,9 @@ WAVEATTN_DEVICE bool lane_bit32(unsigned mask) { return __builtin_amdgcn_inverse
 // The value of a lane that is the same for the whole wave.
 WAVEATTN_DEVICE int read_lane(int value, int lane) { return __builtin_amdgcn_readlane(value, lane); }
 
-// Values read from memory before are read again after; costs no instruction.
-WAVEATTN_DEVICE void forget_memory() { asm volatile("" ::: "memory"); }
+// The compiler no longer knows how the value came about: it is computed before this point, and what depends on it stays
+// behind and is not moved out of a loop. Costs no instruction.
+template <class T> WAVEATTN_DEVICE void forget_origin(T& value) { asm volatile("" : "+v"(value)); }
 
 // ---- bytes ----
 // Bytes 0..3 of the result chosen from {high, low} (7..4 are those of `high`, 3..0 those of `low`) by the bytes of
