@@ -273,7 +273,7 @@ private:
         if (!starts_any(mn, {"global_", "flat_", "scratch_", "buffer_", "tbuffer_", "ds_", "s_load", "s_buffer_load",
                                 "s_store", "s_atomic", "s_dcache", "s_scratch_load", "s_prefetch"}))
             return false;
-        if (!decode_mem(arch, i, mn)) throw Unsupported{mn};
+        if (!decode_mem(i, mn)) throw Unsupported{mn};
         // Loads may overwrite the destination of an earlier load of the same kind (returns are in order).
         bool loads = i.cls == Cls::vload || i.cls == Cls::lds_read || i.cls == Cls::lds_permute || i.m.rtn;
         touch_operands(i.cls == Cls::smem || (loads && !i.m.lds_dma));

@@ -141,8 +141,7 @@ struct Inst {
     Touch touch[10];
     u8 op_sel = 0, op_sel_hi = 0, neg_lo = 0, neg_hi = 0, omod = 0;
     bool has_op_sel_hi = false;
-    bool clamp = false, glc = false, offen = false, idxen = false, lds = false, gds = false, has_mods = false,
-         hi16_keep = false, fp8_bytesel = false;
+    bool clamp = false, glc = false, offen = false, idxen = false, lds = false, has_mods = false, hi16_keep = false;
     u8 byte_sel = 0;
     u32 cbsz = 0, abid = 0, blgp = 0, bitop = 0;
     i64 offset = 0;
@@ -179,8 +178,7 @@ enum Queue : u8 { Q_VM, Q_VS, Q_LGKM, Q_KM, Q_SAMPLE, Q_BVH, Q_N };
 struct Pending {
     u32 first = 0;
     u8 n = 0;
-    bool ooo = false;  // register range (Touch numbering); ooo: scalar memory
-    bool flat = false; // also sits in another queue; registers are freed there
+    bool ooo = false; // register range (Touch numbering); ooo: scalar memory
     std::unique_ptr<Dma> dma;
     std::unique_ptr<LdsOp> lop, lop2;
     const Inst* inst = nullptr;
@@ -328,7 +326,7 @@ void register_valu_f(OpTable&);
 void register_valu_i(OpTable&);
 void register_valu_x(OpTable&);
 void register_salu(OpTable&);
-bool decode_mem(Arch arch, Inst& i, const std::string& mn); // memory instructions, by name
+bool decode_mem(Inst& i, std::string_view mn); // memory instructions, by name; false where unknown
 const std::string& alias_of(const std::string& mn);
 void exec_matrix(Wave& w, const Inst& i);
 
