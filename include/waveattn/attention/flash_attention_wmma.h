@@ -1,0 +1,329 @@
+// FlashAttentionWmmaDPP: attention on the matrix instructions of gfx1200 and gfx1201 (RDNA4, wave32).
+//
+//   q (B, Hq, Sq, D)   k (B, Hkv, Sk, D)   v (B, Hkv, Sk, Dv)   o (B, Hq, Sq, Dv)   lse (B, Hq, Sq)
+//   o = epilogue(softmax(scale q.k^T + mask).v); semantics in attention/problem.h
+//
+// A workgroup of NUM_WAVES waves owns 16 NUM_WAVES query rows of a head and walks over the keys in tiles of BLOCK_KV,
+// each wave with 16 rows. Everything is transposed, S^T = K.Q^T and O^T += V^T.P^T, so a lane owns a query: maximum and
+// sum are the lane's own up to one exchange, and the accumulator of S^T, made probabilities, is the B operand of P^T.
+// K and V^T tiles are double-buffered in LDS with one barrier a tile; the online softmax is in wmma_softmax.h.
+//
+// Rows are queries of one head, or, where Sq is small and heads share k and v, all (query, head) pairs of a group.
+// Computation is in bf16 or f16 with fp32 accumulation; with an fp8-token k, Q.K^T is in e4m3 with q quantised per row.
+#pragma once
+
+#include "waveattn/arch/capability.h"
+#include "waveattn/attention/tuning_gfx1200.h"
+#include "waveattn/attention/wmma_config.h"
+#include "waveattn/attention/wmma_softmax.h"
+#include "waveattn/attention/wmma_staging.h"
+#include "waveattn/core/launch.h"
+#include "waveattn/iop/check.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace waveattn {
+
+#ifdef __HIP__
+
+namespace detail {
+
+// Keys [0, visible) are visible to the query.
+template <class Params> WAVEATTN_DEVICE int visible_keys(const Params& p, int query) {
+    const int end = query + p.causal_offset + 1;
+    return end < 0 ? 0 : end < p.kv_len ? end : p.kv_len;
+}
+
+template <class Config> struct WmmaKernel {
+    using Params = typename Config::Params;
+    using Softmax = WmmaSoftmax<Config>;
+    using QkAtom = tile::wmma_of<typename Config::qk_element>;
+    using PvAtom = tile::wmma_of<typename Config::pv_element>;
+    using QkOperand = typename QkAtom::Operand;
+    static constexpr int block_kv = Config::block_kv, key_tiles = Config::key_tiles, dim_tiles = Config::dim_tiles;
+
+    // The B operands of S^T = K.Q^T [dim, query], and the quantisation scale of the lane's query (else 1).
+    WAVEATTN_DEVICE static float load_q(const Params& p, iop::Point where, int half, QkOperand (&q)[dim_tiles]) {
+        if constexpr (Config::quantises_q) {
+            float values[dim_tiles][8], largest = 0.f;
+#    pragma unroll
+            for (int t = 0; t < dim_tiles; ++t) {
+                where.dim = 16 * t + 8 * half;
+                read8(p.q, where, p.head_dim, values[t]);
+#    pragma unroll
+                for (int e = 0; e < 8; ++e) largest = arch::maximum(largest, arch::abs(values[t][e]));
+            }
+            largest = arch::maximum(largest, other_half(largest));
+            constexpr float top = NumericTraits<typename Config::qk_element>::largest;
+            const float scale = largest > 0.f ? largest / top : 1.f;
+            const float inverse = (p.sign ? -1.f : 1.f) / scale;
+#    pragma unroll
+            for (int t = 0; t < dim_tiles; ++t) {
+#    pragma unroll
+                for (int e = 0; e < 8; ++e) values[t][e] = arch::max(-top, arch::min(top, values[t][e] * inverse));
+                q[t] = to_operand8<typename Config::qk_element>(values[t]);
+            }
+            return scale == scale && largest != arch::infinity ? scale : __builtin_nanf("");
+        } else {
+#    pragma unroll
+            for (int t = 0; t < dim_tiles; ++t) {
+                float values[8];
+                where.dim = 16 * t + 8 * half;
+                read8(p.q, where, p.head_dim, values);
+                q[t] = to_operand16<typename Config::qk_element>(values) ^ int(p.sign ? 0x80008000u : 0u);
+            }
+            return 1.f;
+        }
+    }
+
+    // S^T [key, query] of a tile, as the lane's 8 keys of each 16.
+    WAVEATTN_DEVICE static void scores(LdsPointer buffer, int lane, const QkOperand (&q)[dim_tiles],
+        const Softmax& softmax, typename Softmax::Scores& s) {
+        const int row = QkAtom::a_row(lane) * Config::k_row_bytes;
+        constexpr int element = int(sizeof(typename Config::qk_element));
+        typename QkAtom::Accumulator sum[key_tiles];
+#    pragma unroll
+        for (int t = 0; t < key_tiles; ++t) {
+            if constexpr (Config::int8_qk)
+                sum[t] = arch::int8v{0, 0, 0, 0, 0, 0, 0, 0};
+            else
+                sum[t] = softmax.start();
+#    pragma unroll
+            for (int d = 0; d < dim_tiles; ++d) {
+                const auto k = lds_load<QkOperand>(
+                    buffer, row + t * 16 * Config::k_row_bytes + (16 * d + QkAtom::a_k(lane, 0)) * element);
+                sum[t] = QkAtom::mma(k, q[d], sum[t]);
+            }
+#    pragma unroll
+            for (int r = 0; r < 8; ++r) s[t][r] = float(sum[t][r]);
+            if constexpr (Config::k_scaled) s[t] *= token_scales(buffer, Config::k_scale_at, lane, t);
+        }
+    }
+
+    WAVEATTN_DEVICE static arch::float8v token_scales(LdsPointer buffer, int at, int lane, int t) {
+        return lds_load<arch::float8v>(buffer, at + (16 * t + QkAtom::c_row(lane, 0)) * 4);
+    }
+
+    // One tile of keys from `first` on. `last`: the last key that the lane's query sees; `masked`: whether some query
+    // of the wave does not see the whole tile.
+    WAVEATTN_DEVICE static void tile_step(LdsPointer buffer, const WmmaStaging<Config>& staging, int lane, int first,
+        int last, bool masked, const QkOperand (&q)[dim_tiles], Softmax& softmax, typename Softmax::Output& o) {
+        const int half = lane / 16;
+        typename Softmax::Scores s;
+        scores(buffer, lane, q, softmax, s);
+        if (masked) Softmax::mask(s, last - first - 8 * half);
+        softmax.update_reference(s, o, first == 0);
+
+        typename Softmax::Probabilities p;
+        if (Config::packed_probability && !masked) {
+            softmax.exponentiate_packed(s, p);
+        } else {
+            typename Softmax::Scores v_scales;
+            if constexpr (Config::v_scaled)
+#    pragma unroll
+                for (int t = 0; t < key_tiles; ++t) v_scales[t] = token_scales(buffer, Config::v_scale_at, lane, t);
+            softmax.exponentiate(s, v_scales, p);
+        }
+
+        // O^T [dim, query] += V^T [dim, key] . P^T [key, query]
+        const int row = PvAtom::a_row(lane) * Config::v_row_bytes;
+#    pragma unroll
+        for (int d = 0; d < dim_tiles; ++d)
+#    pragma unroll
+            for (int t = 0; t < key_tiles; ++t) {
+                tile::Operand16 v;
+                if constexpr (Config::v_in_registers)
+                    v = staging.load_v_operand(first, 16 * t, 16 * d);
+                else
+                    v = lds_load<tile::Operand16>(buffer,
+                        Config::v_at + row + 16 * d * Config::v_row_bytes + (16 * t + PvAtom::a_k(lane, 0)) * 2);
+                o[d] = PvAtom::mma(v, p[t], o[d]);
+            }
+    }
+
+    WAVEATTN_DEVICE static void run(const Params& p, LdsPointer lds) {
+        const int lane = int(arch::thread_x()) % 32, wave = arch::uniform(int(arch::thread_x()) / 32);
+        const int half = lane / 16;
+
+        // ---- which rows: planes one after another, and the tiles of a plane from the heaviest (causal) down ----
+        const int block = int(arch::block_x()), plane = block / p.row_tiles;
+        const int row_tile = p.row_tiles - 1 - block % p.row_tiles;
+        const int planes = p.heads_q / p.row_heads, plane_head = plane % planes, batch = plane / planes;
+        const int block_first = row_tile * Config::block_q, wave_first = block_first + 16 * wave;
+        const int kv_head = plane_head * p.row_heads / (p.heads_q / p.heads_kv);
+        auto query_of = [&](int row) { return row / p.row_heads; };
+        auto last_row = [&](int row) { return row < p.rows ? row : p.rows - 1; };
+        const int row = wave_first + QkAtom::b_column(lane), clamped_row = last_row(row);
+        const iop::Point where{
+            0, query_of(clamped_row), plane_head * p.row_heads + clamped_row % p.row_heads, batch, p.heads_q};
+
+        // ---- how many keys: [0, full) for all rows of the wave, [0, end) for some, [0, block_end) for the workgroup
+        // --
+        const int block_end = visible_keys(p, query_of(last_row(block_first + Config::block_q - 1)));
+        const int full = wave_first < p.rows ? visible_keys(p, query_of(wave_first)) : 0;
+        const int end = wave_first < p.rows ? visible_keys(p, query_of(last_row(wave_first + 15))) : 0;
+        const int last = visible_keys(p, where.token) - 1;
+
+        // ---- q ----
+        QkOperand q[dim_tiles];
+        const float q_scale = load_q(p, where, half, q);
+        Softmax softmax(arch::maximum(p.scale_log2 * q_scale, std::numeric_limits<float>::min()));
+        typename Softmax::Output o = {};
+
+        // ---- keys ----
+        WmmaStaging<Config> staging(p, kv_head, batch);
+        if (block_end > 0) {
+            staging.load(0);
+            staging.store(lds);
+            if (block_end > block_kv) staging.load(block_kv);
+        }
+        int buffer = 0;
+        for (int first = 0; first < block_end; first += block_kv) {
+            arch::lds_barrier();
+            if (first + block_kv < block_end) staging.store(lds + (Config::buffer_bytes - buffer));
+            if (first + 2 * block_kv < block_end) staging.load(first + 2 * block_kv);
+            if (first < end)
+                tile_step(lds + buffer, staging, lane, first, last, first + block_kv > full, q, softmax, o);
+            buffer = Config::buffer_bytes - buffer;
+        }
+
+        // ---- o and lse ----
+        float inverse, lse;
+        softmax.finish(inverse, lse);
+        if (row >= p.rows) return;
+#    pragma unroll
+        for (int d = 0; d < dim_tiles; ++d) {
+            iop::Point to = where;
+            to.dim = 16 * d + PvAtom::c_row(lane, 0);
+            float values[8];
+#    pragma unroll
+            for (int r = 0; r < 8; ++r) values[r] = o[d][r] * inverse;
+            if constexpr (requires { p.out.write(to, values); })
+                if (to.dim + 8 <= p.head_dim_v) {
+                    p.out.write(to, values);
+                    continue;
+                }
+#    pragma unroll
+            for (int r = 0; r < 8; ++r, ++to.dim)
+                if (to.dim < p.head_dim_v) p.out.write(to, values[r]);
+        }
+        if (p.lse.data && half == 0) *p.lse.at(batch, where.head, where.token) = lse;
+    }
+};
+
+template <class Arch, class Config>
+__global__ __launch_bounds__(Config::threads, Config::tuning.waves_per_simd) void flash_attention_wmma_kernel(
+    typename Config::Params p) {
+    if constexpr (arch::compiled_for<Arch>) {
+        __shared__ __attribute__((aligned(16))) char lds[Config::lds_bytes];
+        WmmaKernel<Config>::run(p, (LdsPointer)lds);
+    } else
+        arch::trap_stub();
+}
+
+// Whether the rows of k or v allow the wide loads of a tile; an operation that has none does not mind.
+template <class R> bool wmma_rows_wide(const R& op, std::int64_t dims) {
+    if constexpr (wmma_raw16<R> || wmma_keeps_codes<R>) {
+        constexpr std::int64_t bytes = sizeof(*op.view.data);
+        // Within a tile offsets have 31 bits.
+        return dims % 8 == 0 && rows_aligned(op.view, std::size_t(8 * bytes)) &&
+               op.view.stride[2] < (std::int64_t(1) << 31) / (64 * bytes);
+    } else
+        return true;
+}
+
+template <int HeadDim, int BlockKv, int Waves, WmmaTuning Tuning, bool Wide, class Q, class K, class V, class W>
+void launch_flash_attention_wmma(
+    const Q& q, const K& k, const V& v, const W& out, const AttentionShape& shape, const AttentionOptions& options) {
+    using Config = WmmaConfig<HeadDim, BlockKv, Waves, Tuning, Wide, Q, K, V, W>;
+    const float scale = score_scale(options, shape);
+    // Short sequences: one workgroup takes the rows of all heads that share k and v.
+    const std::int64_t row_heads = shape.q_len < Config::block_q ? shape.group() : 1;
+    const std::int64_t rows = shape.q_len * row_heads, tiles = ceil_div(rows, std::int64_t(Config::block_q));
+    typename Config::Params params{
+        .q = q,
+        .k = k,
+        .v = v,
+        .out = out,
+        .lse = options.lse,
+        .scale_log2 =
+            std::max(std::abs(float(double(scale) * 1.4426950408889634074)), std::numeric_limits<float>::min()),
+        .sign = scale < 0.f,
+        .q_len = std::int32_t(shape.q_len),
+        .kv_len = std::int32_t(shape.kv_len),
+        .head_dim = std::int32_t(shape.head_dim),
+        .head_dim_v = std::int32_t(shape.head_dim_v),
+        .heads_q = std::int32_t(shape.heads_q),
+        .heads_kv = std::int32_t(shape.heads_kv),
+        .causal_offset = std::int32_t(causal_offset(options.causal, shape)),
+        .rows = std::int32_t(rows),
+        .row_heads = std::int32_t(row_heads),
+        .row_tiles = std::int32_t(tiles),
+    };
+    launch("flash_attention_wmma", flash_attention_wmma_kernel<arch::gfx1200, Config>,
+        shape.batch * (shape.heads_q / row_heads) * tiles, Config::threads, 0, options.stream, params);
+}
+
+} // namespace detail
+
+// Attention of read operations; o is a write operation (iop/write.h) that covers (B, Hq, Sq, Dv). HeadDim is the
+// largest head_dim to be handled; smaller ones are padded in registers and LDS. Throws UnsupportedDevice unless the
+// current device is gfx1200 or gfx1201.
+template <int HeadDim, int BlockKv = wmma_block_kv(HeadDim), int NumWaves = wmma_waves(HeadDim),
+    WmmaTuning Tuning = wmma_tuning(HeadDim), iop::AnyReadOp Q, iop::AnyReadOp K, iop::AnyReadOp V, iop::WriteOp O>
+void executeFlashAttentionWmma(
+    const Q& q, const K& k, const V& v, const O& o, const AttentionShape& shape, const AttentionOptions& options = {}) {
+    check_shape(shape, options);
+    for (std::int64_t count : {shape.batch * shape.heads_q, shape.heads_q * shape.q_len, shape.kv_len})
+        require<Unsupported>(count < (std::int64_t(1) << 30), "more than 2^30 heads, rows or keys: ", count);
+    require<Unsupported>(std::max(shape.head_dim, shape.head_dim_v) <= HeadDim,
+        "this instantiation of flash_attention_wmma covers head_dim up to ", HeadDim, ", got ", shape.head_dim, " and ",
+        shape.head_dim_v);
+    iop::check_covers("q", q, shape.batch, shape.heads_q, shape.q_len, shape.head_dim);
+    iop::check_covers("k", k, shape.batch, shape.heads_kv, shape.kv_len, shape.head_dim);
+    iop::check_covers("v", v, shape.batch, shape.heads_kv, shape.kv_len, shape.head_dim_v);
+    iop::check_covers("o", o, shape.batch, shape.heads_q, shape.q_len, shape.head_dim_v);
+    arch::require_target<arch::gfx1200>(arch::current_device(), "flash_attention_wmma");
+    if (shape.batch * shape.heads_q * shape.q_len == 0) return;
+
+    constexpr int head_dim = round_up(HeadDim, 32);
+    const auto k_read = iop::as_read(k);
+    const auto v_read = iop::as_read(v);
+    using K_ = iop::AsRead<K>;
+    using V_ = iop::AsRead<V>;
+    constexpr bool has_wide = detail::wmma_raw16<K_> || detail::wmma_keeps_codes<K_> || detail::wmma_raw16<V_> ||
+                              detail::wmma_keeps_codes<V_>;
+    if constexpr (has_wide)
+        if (detail::wmma_rows_wide(k_read, shape.head_dim) && detail::wmma_rows_wide(v_read, shape.head_dim_v))
+            return detail::launch_flash_attention_wmma<head_dim, BlockKv, NumWaves, Tuning, true>(
+                iop::as_read(q), k_read, v_read, o, shape, options);
+    detail::launch_flash_attention_wmma<head_dim, BlockKv, NumWaves, Tuning, false>(
+        iop::as_read(q), k_read, v_read, o, shape, options);
+}
+
+// Attention of strided views (B, H, S, D) of fp32, bf16 or f16.
+template <int HeadDim, int BlockKv = wmma_block_kv(HeadDim), int NumWaves = wmma_waves(HeadDim),
+    WmmaTuning Tuning = wmma_tuning(HeadDim), class T, class K, class V, class O, iop::Epilogue E = iop::Chain<>>
+void executeFlashAttentionWmma(const TensorView<T, 4>& q, const TensorView<K, 4>& k, const TensorView<V, 4>& v,
+    const TensorView<O, 4>& o, const AttentionOptions& options = {}, E epilogue = {}) {
+    executeFlashAttentionWmma<HeadDim, BlockKv, NumWaves, Tuning>(make_attention_read(q), make_attention_read(k),
+        make_attention_read(v), make_attention_write(o, epilogue), check_attention(q, k, v, o, options), options);
+}
+
+// Attention of read operations over `bh` planes of HeadDim dims, without groups of heads: a plane is one head of one
+// batch entry. o is contiguous (bh, seqQ, HeadDim).
+template <int HeadDim, int BlockKv = wmma_block_kv(HeadDim), int NumWaves = wmma_waves(HeadDim),
+    WmmaTuning Tuning = wmma_tuning(HeadDim), iop::AnyReadOp Q, iop::AnyReadOp K, iop::AnyReadOp V, class O,
+    iop::Epilogue E = iop::Chain<>>
+void executeFlashAttentionWmma(const Q& q, const K& k, const V& v, O* o, std::int64_t bh, std::int64_t seqQ,
+    std::int64_t seqK, Causal causal = Causal::none, hipStream_t stream = nullptr,
+    std::optional<float> scale = std::nullopt, E epilogue = {}) {
+    executeFlashAttentionWmma<HeadDim, BlockKv, NumWaves, Tuning>(q, k, v,
+        make_attention_write(o, bh, seqQ, HeadDim, epilogue), AttentionShape{1, bh, bh, seqQ, seqK, HeadDim, HeadDim},
+        AttentionOptions{.causal = causal, .scale = scale, .stream = stream});
+}
+
+#endif
+
+} // namespace waveattn
