@@ -75,7 +75,8 @@ Tensor make_from_capsule(nb::object capsule, bool writable) {
         if (tensor.dtype == DType::other)
             throw Unsupported("dtype " + dlpack_dtype_text(array.dtype()) + " is not supported by any kernel");
         const int kind = array.device_type();
-        if (kind == nb::device::cpu::value)
+        if (kind == nb::device::cpu::value || kind == nb::device::cuda_host::value ||
+            kind == nb::device::rocm_host::value)
             tensor.device = host_memory;
         else if (kind == nb::device::rocm::value)
             tensor.device = array.device_id();
@@ -97,6 +98,17 @@ Tensor make_from_capsule(nb::object capsule, bool writable) {
     return tensor;
 }
 
+// The part [start, start + length) along one axis, of the same memory.
+Tensor narrow(const Tensor& tensor, int axis, std::int64_t start, std::int64_t length) {
+    require(axis >= 0 && axis < tensor.rank, "axis ", axis, " of a tensor with ", tensor.rank, " dimensions");
+    require(start >= 0 && length >= 0 && start + length <= tensor.shape[axis], "the part from ", start, " of length ",
+        length, " exceeds axis ", axis, " of size ", tensor.shape[axis]);
+    Tensor part = tensor;
+    part.shape[axis] = length;
+    part.data = static_cast<char*>(tensor.data) + start * tensor.stride[axis] * dtype_bytes(tensor.dtype);
+    return part;
+}
+
 nb::tuple integers(const std::int64_t* values, int count) {
     nb::list list;
     for (int i = 0; i < count; ++i) list.append(values[i]);
@@ -115,6 +127,7 @@ void bind_tensor(nb::module_& module) {
         .def("__init__", &make_raw, nb::arg("data"), nb::arg("shape"), nb::arg("strides"), nb::arg("dtype"),
             nb::arg("device"), nb::arg("read_only") = false)
         .def_static("from_capsule", &make_from_capsule, nb::arg("capsule"), nb::arg("writable") = false)
+        .def("narrow", &narrow, nb::arg("axis"), nb::arg("start"), nb::arg("length"))
         .def_prop_ro("data", [](const Tensor& t) { return reinterpret_cast<std::uintptr_t>(t.data); })
         .def_prop_ro("shape", [](const Tensor& t) { return integers(t.shape, t.rank); })
         .def_prop_ro("strides", [](const Tensor& t) { return integers(t.stride, t.rank); })
