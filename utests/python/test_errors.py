@@ -1,0 +1,259 @@
+"""What is refused, with which exception and words; every call leaves its tensors untouched."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from conftest import run_python
+
+import waveattn
+from waveattn import _arrays, _core, _registry, _runtime, compat
+
+
+@pytest.fixture
+def qkv(torch, place):
+    return [place.put(torch.rand(1, 2, 5, 32)) for _ in range(3)]
+
+
+def call(place, *tensors, **options):
+    return waveattn.flash_attention(*tensors, **options, **place.options)
+
+
+def test_dtypes_that_differ(place, qkv):
+    q, k, v = qkv
+    with pytest.raises(TypeError, match=r"float32, torch.float16, torch.float32"):
+        call(place, q, k.half(), v)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int64", "float8_e5m2"])
+def test_dtypes_without_a_kernel(torch, place, qkv, dtype):
+    tensors = [t.to(getattr(torch, dtype)) for t in qkv]
+    with pytest.raises(NotImplementedError, match="float32, bfloat16, float16|bfloat16, float16, float32"):
+        call(place, *tensors)
+
+
+def test_fp8_of_the_scalar_kernel(torch, place, qkv):
+    tensors = [t.to(torch.float8_e4m3fn) for t in qkv]
+    with pytest.raises(NotImplementedError, match="float8_e4m3fn"):
+        call(place, *tensors, backend="scalar")
+
+
+def test_mixed_devices(torch, place, qkv):
+    q, k, v = qkv
+    with pytest.raises(ValueError, match="same device"):
+        call(place, q, k.to("meta"), v)
+
+
+def test_what_is_no_tensor(torch, place, qkv):
+    q, k, v = qkv
+    for bad in (None, [[1.0]], 3.0):
+        with pytest.raises(TypeError, match="k"):
+            call(place, q, bad, v)
+        with pytest.raises(TypeError):
+            call(place, bad, k, v)
+    with pytest.raises(TypeError, match="k"):
+        call(place, q, np.zeros((1, 2, 5, 32), np.float32), v)
+    with pytest.raises(TypeError):
+        call(place, np.zeros((1, 2, 5, 32), np.float32), k, v)
+
+
+def test_gradients(torch, place, qkv):
+    q, k, v = qkv
+    q.requires_grad_()
+    with pytest.raises(NotImplementedError, match="no_grad"):
+        call(place, q, k, v)
+    with torch.no_grad():
+        assert call(place, q, k, v).shape == q.shape
+    assert call(place, q.detach(), k, v).shape == q.shape
+
+
+@pytest.mark.parametrize(
+    ("shapes", "words"),
+    [
+        (((2, 5, 32), (1, 2, 5, 32), (1, 2, 5, 32)), "4 dimensions"),
+        (((1, 2, 5, 32), (2, 2, 5, 32), (2, 2, 5, 32)), "batch size"),
+        (((1, 2, 5, 32), (1, 2, 5, 32), (1, 2, 6, 32)), "heads and length"),
+        (((1, 2, 5, 32), (1, 2, 5, 16), (1, 2, 5, 32)), "head_dim 32, got 16"),
+        (((1, 3, 5, 32), (1, 2, 5, 32), (1, 2, 5, 32)), r"heads of q \(3\)"),
+        (((1, 2, 5, 32), (1, 0, 5, 32), (1, 0, 5, 32)), "no heads"),
+        (((1, 2, 5, 0), (1, 2, 5, 0), (1, 2, 5, 32)), "positive"),
+    ],
+)
+def test_shapes(torch, place, shapes, words):
+    with pytest.raises(ValueError, match=words):
+        call(place, *(place.put(torch.rand(shape)) for shape in shapes))
+
+
+def test_shapes_are_named_in_a_known_order(torch, place):
+    q, k = place.put(torch.rand(1, 5, 2, 32)), place.put(torch.rand(1, 5, 3, 32))
+    with pytest.raises(ValueError, match="batch, heads, tokens, head_dim"):
+        call(place, q, k, k, layout="bshd")
+
+
+def test_head_dim_beyond_every_kernel(torch, place):
+    wide = place.put(torch.rand(1, 1, 2, 257))
+    with pytest.raises(NotImplementedError, match="head_dim 1 to 256, got 257"):
+        call(place, wide, wide, wide)
+
+
+@pytest.mark.parametrize("scale", [math.nan, math.inf, -math.inf])
+def test_scale_that_is_not_finite(place, qkv, scale):
+    with pytest.raises(ValueError, match="finite"):
+        call(place, *qkv, scale=scale)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [({"causal": "left"}, "top_left"), ({"layout": "sbhd"}, "bhsd"), ({"backend": "fastest"}, "auto, .*scalar")],
+)
+def test_names(place, qkv, options, words):
+    with pytest.raises(ValueError, match=words):
+        call(place, *qkv, **options)
+
+
+def test_a_last_stride_other_than_one(torch, place, qkv):
+    q, k, v = qkv
+    with pytest.raises(ValueError, match="k must have a last stride of 1"):
+        call(place, q, k.transpose(2, 3).contiguous().transpose(2, 3), v)
+
+
+def test_out_that_does_not_fit(torch, place, qkv):
+    q, k, v = qkv
+    for out, error, words in (
+        (q.new_empty(1, 2, 5, 31), ValueError, "o must be"),
+        (q.new_empty(2, 5, 32), ValueError, "4 dimensions"),
+        (q.new_empty(1, 2, 5, 32, dtype=torch.float16), TypeError, "float16"),
+        (q.new_empty(1, 2, 5, 64)[..., ::2], ValueError, "last stride"),
+        (q.new_empty(1, 1, 5, 32).expand(1, 2, 5, 32), ValueError, "share memory"),
+        (q, ValueError, "overlaps the memory of q"),
+        (v, ValueError, "overlaps the memory of v"),
+    ):
+        with pytest.raises(error, match=words):
+            call(place, q, k, v, out=out)
+    with pytest.raises(NotImplementedError, match="no_grad"):
+        call(place, q, k, v, out=torch.empty_like(q).requires_grad_())
+    with pytest.raises(TypeError, match="out"):
+        call(place, q, k, v, out=[1])
+
+
+def test_read_only_out(numpy_only):
+    q = np.random.default_rng(0).random((1, 1, 3, 32), dtype=np.float32)
+    out = np.empty_like(q)
+    out.flags.writeable = False
+    with pytest.raises(ValueError, match="read-only"):
+        waveattn.flash_attention(q, q, q, out=out)
+
+
+def test_a_refused_call_writes_nothing(torch, place, qkv):
+    out = torch.full_like(qkv[0], 7.0)
+    with pytest.raises(ValueError, match="finite"):
+        call(place, *qkv, out=out, scale=math.nan)
+    assert bool((out == 7.0).all())
+
+
+def test_unknown_emulated_device(torch, numpy_only):
+    q = torch.rand(1, 1, 3, 32)
+    with pytest.raises(ValueError, match="gfx1030, gfx1200, gfx942, gfx950, got 'gfx90a'"):
+        waveattn.flash_attention(q, q, q, device="gfx90a")
+
+
+def test_a_stream_for_torch_tensors(torch, place, qkv):
+    with pytest.raises(ValueError, match="current stream"):
+        call(place, *qkv, stream=5)
+
+
+def test_a_gpu_that_no_kernel_supports(torch, monkeypatch, numpy_only):
+    unsupported = {**_runtime.device(_core.first_emulated), "target": "unsupported", "gcn_arch": "gfx1100", "name": "X"}
+    monkeypatch.setattr(_runtime, "device", lambda ordinal: unsupported)
+    q = torch.rand(1, 1, 3, 32)
+    with pytest.raises(RuntimeError, match=r"needs gfx1030.*is gfx1100"):
+        waveattn.flash_attention(q, q, q)
+
+
+def test_a_backend_of_another_target(torch, place, qkv, monkeypatch):
+    other = "gfx950" if place.name != "gfx950" else "gfx942"
+    extra = _registry.Backend(
+        name="elsewhere", targets=frozenset({other}), dtypes=frozenset({"float32"}), run=lambda *_: None, priority=99
+    )
+    monkeypatch.setitem(_registry._backends, "flash_attention", [extra, *_registry.backends("flash_attention")])
+    with pytest.raises(RuntimeError, match=f"needs {other}"):
+        call(place, *qkv, backend="elsewhere")
+    assert call(place, *qkv).shape == qkv[0].shape  # auto passes it over
+
+
+def test_a_gpu_tensor_without_a_runtime():
+    result = run_python(
+        "import waveattn\n"
+        "from waveattn import _arrays\n"
+        "assert not waveattn.is_available()\n"
+        "print(waveattn.info()['reason'])\n"
+        "try: _arrays.place(0, None)\n"
+        "except RuntimeError as error: print(error)\n",
+        WAVEATTN_HIP_RUNTIME="/nonexistent/libamdhip64.so",
+    )
+    assert result.stdout.count("no HIP runtime") == 2
+    assert "/nonexistent/libamdhip64.so" in result.stdout
+
+
+def test_a_gpu_tensor_with_a_device_argument():
+    with pytest.raises(ValueError, match="chooses the emulated device of CPU tensors"):
+        _arrays.place(0, "gfx942")
+
+
+def test_after_a_fork(numpy_only):
+    run_python(
+        "import os, numpy as np, waveattn\n"
+        "q = np.ones((1, 1, 3, 32), np.float32)\n"
+        "waveattn.flash_attention(q, q, q)\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    try: waveattn.flash_attention(q, q, q)\n"
+        "    except RuntimeError as error: os._exit(0 if 'fork' in str(error) else 2)\n"
+        "    os._exit(1)\n"
+        "assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0\n"
+        "waveattn.flash_attention(q, q, q)\n"
+    )
+
+
+def test_a_kernel_fault_is_an_error_of_that_call_only(numpy_only):
+    """Codes that lie outside the memory that the extension was told of: the emulator refuses the access."""
+    tokens = np.ones((1, 1, 4, 32), np.float32)
+    codes, scales = np.zeros((1, 1, 4, 32), np.int8), np.zeros((1, 1, 4), np.float32)
+    adapter = _arrays._numpy_adapter
+    device = _runtime.emulated_ordinal("gfx942")
+    good = [adapter.tensor("a", array, True) for array in (tokens, codes, scales)]
+    stray = _core.Tensor(1 << 20, (1, 1, 4, 32), (128, 128, 32, 1), 0, device)
+    with pytest.raises(RuntimeError, match="hipErrorIllegalAddress"):
+        _core.kv_quantize(stray, good[1], good[2], device, 0)
+    _core.kv_quantize(*good, device, 0)
+    assert (codes == 127).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"dropout_p": 0.1}, NotImplementedError),
+        ({"softcap": 1.0}, NotImplementedError),
+        ({"window_size": (4, 4)}, NotImplementedError),
+        ({"alibi_slopes": [1.0]}, NotImplementedError),
+    ],
+)
+def test_arguments_of_flash_attn_that_are_not_covered(torch, options, error):
+    q = torch.rand(1, 3, 1, 32)
+    with pytest.raises(error, match=next(iter(options))):
+        compat.flash_attn_func(q, q, q, **options)
+
+
+def test_arguments_of_sdpa_that_are_not_covered(torch):
+    q = torch.rand(1, 2, 3, 32)
+    mask = torch.ones(3, 3, dtype=torch.bool)
+    with pytest.raises(ValueError, match="exclude"):
+        compat.sdpa(q, q, q, attn_mask=mask, is_causal=True)
+    with pytest.raises(NotImplementedError, match="attn_mask"):
+        compat.sdpa(q, q, q, attn_mask=mask)
+    with pytest.raises(NotImplementedError, match="dropout_p"):
+        compat.sdpa(q, q, q, dropout_p=0.5)
+    with pytest.raises(ValueError, match="enable_gqa"):
+        compat.sdpa(q, q[:, :1], q[:, :1])
