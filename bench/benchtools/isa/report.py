@@ -112,7 +112,8 @@ def text_report(records: list[Record], parts: list[str], width: int = 64, stubs:
             lines += [f"== {target}: {hidden} stubs ==", ""]
             continue
         units = {record["occupancy"]["unit"] for record in group if "occupancy" in record}
-        lines.append(f"== {target}: {len(group)} kernel{'s' if len(group) != 1 else ''}{f', {hidden} stubs not shown' if hidden else ''} ==")
+        kernels = f"{len(group)} kernel{'s' if len(group) != 1 else ''}"
+        lines.append(f"== {target}: {kernels}{f', {hidden} stubs not shown' if hidden else ''} ==")
         if "resources" in parts:
             unit = f" on a {'/'.join(sorted(units))}" if units else ""
             lines += [f"Resources; waves of a SIMD by registers alone, and with LDS and whole workgroups{unit}", ""]
