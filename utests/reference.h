@@ -134,13 +134,16 @@ inline Oracle attention_oracle(const std::vector<float>& q, const std::vector<fl
     Oracle result;
     result.o.assign(std::size_t(shape.batch * shape.heads_q * shape.q_len * shape.head_dim_v), 0.0);
     result.lse.assign(std::size_t(shape.batch * shape.heads_q * shape.q_len), -std::numeric_limits<double>::infinity());
-    const std::int64_t offset = causal_offset(causal, shape);
     std::vector<double> scores(std::size_t(shape.kv_len));
     for (std::int64_t row = 0; row < std::int64_t(result.lse.size()); ++row) {
         const std::int64_t i = row % shape.q_len, head = row / shape.q_len % shape.heads_q;
         const std::int64_t batch = row / (shape.q_len * shape.heads_q);
         const std::int64_t plane = batch * shape.heads_kv + head / shape.group();
-        const std::int64_t visible = std::clamp<std::int64_t>(i + offset + 1, 0, shape.kv_len);
+        // Not by causal_offset: the oracle shares no code with what it checks.
+        std::int64_t visible = shape.kv_len;
+        if (causal == Causal::top_left) visible = i + 1;
+        if (causal == Causal::bottom_right) visible = i + 1 + shape.kv_len - shape.q_len;
+        visible = std::clamp<std::int64_t>(visible, 0, shape.kv_len);
         if (visible == 0) continue;
         double largest = -std::numeric_limits<double>::infinity();
         for (std::int64_t j = 0; j < visible; ++j) {
