@@ -8,7 +8,7 @@
 //   v        fp8   (B, Hkv, ceil(Sk/64), P, 64)  blocked: each 64-key tile transposed, a channel's 64 keys contiguous
 //   q_scale  fp32  (B, Hq, groups of rows)       by QScaleRows
 //   k_scale  fp32  (B, Hkv, ceil(Sk/64))
-//   v_scale  fp32  (B, Hkv, P)                   per channel
+//   v_scale  fp32  (B, Hkv, P)                   per channel; packed: (sequences, Hkv, P)
 //   delta_s        (B, Hq, ceil(Sq/128), Sk)     optional: what smoothing q took away, per block of 128 rows. int32:
 //                  the C operand of the score product, bias_zero + rint(delta_s / (q_scale * k_scale)); or fp32
 //   lse_shift fp32 (B, Hq, Sq)                   optional: added to the lse; what smoothing k took away
@@ -98,7 +98,8 @@ namespace sage {
 
 // One sequence of a batch, as a kernel sees it.
 struct Sequence {
-    std::int64_t batch = 0;                            // index for the batch strides
+    std::int64_t sequence = 0;                         // its number
+    std::int64_t batch = 0;                            // index for the batch strides: 0 where packed
     std::int64_t q_start = 0, kv_start = 0;            // first token
     std::int64_t q_block = 0, q_warp = 0, kv_tile = 0; // first block of 128 rows, of 32 rows, of 64 keys
     std::int32_t q_len = 0, kv_len = 0;
@@ -106,8 +107,9 @@ struct Sequence {
 
 WAVEATTN_HOST_DEVICE inline Sequence locate_sequence(
     std::int64_t index, const std::int32_t* cu_q, const std::int32_t* cu_k, std::int32_t q_len, std::int32_t kv_len) {
-    if (!cu_q) return {index, 0, 0, 0, 0, 0, q_len, kv_len};
+    if (!cu_q) return {index, index, 0, 0, 0, 0, 0, q_len, kv_len};
     Sequence s;
+    s.sequence = index;
     s.q_start = cu_q[index], s.kv_start = cu_k[index];
     s.q_len = std::int32_t(cu_q[index + 1] - s.q_start), s.kv_len = std::int32_t(cu_k[index + 1] - s.kv_start);
     s.q_block = s.q_start / block_rows + index, s.q_warp = s.q_start / 32 + index;

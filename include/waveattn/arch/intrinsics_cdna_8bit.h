@@ -1,0 +1,51 @@
+// Intrinsics of gfx942 and gfx950 for 8-bit attention: int8 and fp8 MFMA, conversions to fp8, votes.
+//
+// fp8 is FNUZ on gfx942 and OCP on gfx950; the same builtins mean the format of the target that is compiled for.
+#pragma once
+
+#include "waveattn/arch/arch.h"
+
+#include <cstdint>
+
+#ifdef __HIP__
+
+#    include "waveattn/arch/intrinsics_cdna.h"
+
+namespace waveattn::arch {
+
+// ---- matrix products: D = A.B + C. Operands of 8 (or 16) bytes a lane, element 0 in the lowest byte ----
+WAVEATTN_DEVICE int16v mfma_i32_32x32x16_i8(std::int64_t a, std::int64_t b, int16v c) {
+    return __builtin_amdgcn_mfma_i32_32x32x16_i8(a, b, c, 0, 0, 0);
+}
+WAVEATTN_DEVICE int4v mfma_i32_16x16x32_i8(std::int64_t a, std::int64_t b, int4v c) {
+    return __builtin_amdgcn_mfma_i32_16x16x32_i8(a, b, c, 0, 0, 0);
+}
+WAVEATTN_DEVICE float16v mfma_f32_32x32x16_fp8(std::int64_t a, std::int64_t b, float16v c) {
+    return __builtin_amdgcn_mfma_f32_32x32x16_fp8_fp8(a, b, c, 0, 0, 0);
+}
+WAVEATTN_DEVICE float4v mfma_f32_16x16x32_fp8(std::int64_t a, std::int64_t b, float4v c) {
+    return __builtin_amdgcn_mfma_f32_16x16x32_fp8_fp8(a, b, c, 0, 0, 0);
+}
+// gfx950 only.
+WAVEATTN_DEVICE int16v mfma_i32_32x32x32_i8(int4v a, int4v b, int16v c) {
+    return __builtin_amdgcn_mfma_i32_32x32x32_i8(a, b, c, 0, 0, 0);
+}
+// fp32 products, one element a lane: chained fused multiply-adds over k in ascending order.
+WAVEATTN_DEVICE float4v mfma_f32_16x16x4_f32(float a, float b, float4v c) {
+    return __builtin_amdgcn_mfma_f32_16x16x4f32(a, b, c, 0, 0, 0);
+}
+
+// ---- conversions, rounding to nearest, ties to even ----
+// `old` with one half replaced by two fp8 numbers: bytes 0 and 1, or 2 and 3. Values out of range become NaN or the
+// largest number by the mode of the wave: clamp before where that can happen.
+template <bool High> WAVEATTN_DEVICE int convert_pack_fp8(float first, float second, int old) {
+    return __builtin_amdgcn_cvt_pk_fp8_f32(first, second, old, High);
+}
+WAVEATTN_DEVICE float round_even(float x) { return __builtin_rintf(x); } // v_rndne_f32
+
+// ---- votes ----
+// Whether the condition holds in any active lane of a wave64.
+WAVEATTN_DEVICE bool any_lane(bool condition) { return __builtin_amdgcn_ballot_w64(condition) != 0; }
+} // namespace waveattn::arch
+
+#endif
