@@ -40,10 +40,13 @@ WAVEATTN_DEVICE void buffer_store_16(uint4v value, BufferResource resource, unsi
 // Bytes a lane that a load straight to LDS moves: 16 on gfx950, elsewhere 4 at most.
 inline constexpr int lds_load_bytes = this_pass == Target::gfx950 ? 16 : 4;
 // lds_load_bytes for each lane straight to LDS: lane n's to target + n lds_load_bytes, `target` being the same in the
-// wave. Counts as a vector memory operation (wait_vector_memory); lanes out of bounds write 0.
+// wave; Immediate (below 4096) is added to both addresses. Counts as a vector memory operation (wait_vector_memory);
+// lanes out of bounds write 0.
+template <int Immediate = 0>
 WAVEATTN_DEVICE void buffer_load_to_lds(
     BufferResource resource, LdsPointer<void> target, unsigned lane_bytes, unsigned wave_bytes) {
-    __builtin_amdgcn_raw_ptr_buffer_load_lds(resource, target, lds_load_bytes, int(lane_bytes), int(wave_bytes), 0, 0);
+    __builtin_amdgcn_raw_ptr_buffer_load_lds(
+        resource, target, lds_load_bytes, int(lane_bytes), int(wave_bytes), Immediate, 0);
 }
 
 // ---- LDS ----
@@ -72,14 +75,34 @@ WAVEATTN_DEVICE void bare_barrier() { __builtin_amdgcn_s_barrier(); }
 WAVEATTN_DEVICE void compiler_fence() { asm volatile("" ::: "memory"); }
 // The value is computed before, and used after, this place in the order of other pins, fences and scheduling barriers.
 template <class T> WAVEATTN_DEVICE void pin(T& value) { asm volatile("" : "+v"(value)); }
+// lane_id(), computed anew: keeps no register alive in between.
+WAVEATTN_DEVICE int lane_id_again() {
+    unsigned zero = 0;
+    pin(zero);
+    return int(__builtin_amdgcn_mbcnt_hi(~0u, __builtin_amdgcn_mbcnt_lo(~0u, zero)));
+}
 template <int Mask, int Count, int Group> WAVEATTN_DEVICE void schedule_group() {
     __builtin_amdgcn_sched_group_barrier(Mask, Count, Group);
 }
 
-// ---- arithmetic on 16-bit pairs ----
+// ---- arithmetic on integers and 16-bit pairs ----
+WAVEATTN_DEVICE int min(int a, int b) { return a < b ? a : b; }
+WAVEATTN_DEVICE int max(int a, int b) { return a > b ? a : b; }
+// The larger one, and where one is NaN: NaN on gfx950 (v_maximum3_f32), elsewhere either.
+WAVEATTN_DEVICE float maximum_nan(float a, float b) {
+    if constexpr (this_pass == Target::gfx950)
+        return __builtin_elementwise_maximum(a, b);
+    else
+        return __builtin_fmaxf(a, b);
+}
 // Two fp32 to a pair of 16-bit elements, to nearest even. One instruction on gfx950; gfx942 has none for bf16.
 WAVEATTN_DEVICE bf16x2 to_bf16_pair(float low, float high) {
     return __builtin_convertvector((float2v){low, high}, bf16x2);
+}
+// The same, ties away from zero: three instructions for a pair. The NaNs that arithmetic makes stay NaN.
+WAVEATTN_DEVICE bf16x2 to_bf16_pair_half_up(float low, float high) {
+    const unsigned a = __builtin_bit_cast(unsigned, low) + 0x8000u, b = __builtin_bit_cast(unsigned, high) + 0x8000u;
+    return __builtin_bit_cast(bf16x2, permute_bytes(b, a, 0x07060302u));
 }
 WAVEATTN_DEVICE half2v to_half_pair(float low, float high) {
     return __builtin_convertvector((float2v){low, high}, half2v);

@@ -1,0 +1,275 @@
+// The dual-wave kernel: one workgroup of 8 waves computes 256 queries of one head.
+//
+//   o[b, h, i, :] = sum_j softmax_j(scale q[b, h, i, :] . k[b, h', j, :]) v[b, h', j, :]     (or a split's share of j)
+//
+// Waves 0..3 are the first group, 4..7 the second; wave w and w + 4 share a SIMD. The main loop is in dualwave_wave.h.
+#pragma once
+
+#include "waveattn/attention/dualwave_wave.h"
+
+#ifdef __HIP__
+
+namespace waveattn {
+namespace detail {
+
+// The 32 rows of a wave within the block. The two waves of a SIMD take rows from the two ends of the block, so that
+// under a causal mask every SIMD has the same work.
+WAVEATTN_DEVICE int dualwave_chunk(int wave) { return wave < 4 ? wave : 11 - wave; }
+
+} // namespace detail
+
+template <class T, class Arch, int HeadDim, SoftmaxBasis Basis, bool ExactSum, class Staging>
+struct FlashAttentionDualwaveSwp {
+    using Wave = detail::DualwaveWave<T, Arch, HeadDim, Basis, ExactSum, Staging>;
+    using Shape = detail::DualwaveShape<HeadDim>;
+    using Lds = typename Wave::Lds;
+    static constexpr int ring = Wave::Tile::ring;
+
+    // `item` is the place in the work list.
+    WAVEATTN_DEVICE static void exec(const detail::DualwaveParams<T>& p, unsigned item_index) {
+        alignas(16) __shared__ char k0[Lds::k_bytes], k1[Lds::k_bytes], k2[Lds::k_bytes];
+        alignas(16) __shared__ char v0[Lds::v_bytes], v1[Lds::v_bytes], v2[Lds::v_bytes];
+
+        if (p.repair) {
+            int flags = 0;
+#    pragma unroll
+            for (int i = 0; i < 8; ++i) flags |= p.overflow[std::int64_t(item_index) * 8 + i];
+            if (arch::uniform(flags) == 0) return;
+        }
+        // Which rows, which keys.
+        const detail::DualwaveItem item = detail::dualwave_item(p.grid, item_index);
+        const int wave = arch::uniform(int(arch::thread_x() / 64)), lane = int(arch::lane_id());
+        const bool second = Wave::Tile::staggered && wave >= 4;
+        const int block_row = item.q_block * Shape::block_q, wave_row = block_row + 32 * detail::dualwave_chunk(wave);
+        const int row = wave_row + lane % 32;
+        const int first_key = item.split * p.split_tiles * 64;
+        const int keys = arch::min(p.kv_len - first_key, p.split_tiles * 64); // of this split
+        // Keys of it that a row sees.
+        const auto seen_by = [&](int r) {
+            const int last = p.masked ? r + p.causal_offset : p.kv_len - 1;
+            return arch::max(0, arch::min(keys, last + 1 - first_key));
+        };
+        // Tiles that the workgroup stages, that this wave computes, and of those the ones without a hidden key. A wave
+        // computes one tile at least; its keys are hidden where it sees none.
+        const int block_keys = seen_by(arch::min(block_row + Shape::block_q, p.q_len) - 1);
+        const int tiles = arch::max(1, (block_keys + 63) / 64);
+        const int wave_tiles = arch::max(1, (seen_by(arch::min(wave_row + 31, p.q_len - 1)) + 63) / 64);
+        const int full_tiles = seen_by(wave_row) / 64;
+
+        Wave w;
+        w.k_slot[0] = (arch::LdsPointer<char>)k0, w.k_slot[1] = (arch::LdsPointer<char>)k1;
+        w.v_slot[0] = (arch::LdsPointer<char>)v0, w.v_slot[1] = (arch::LdsPointer<char>)v1;
+        if constexpr (ring == 3) w.k_slot[2] = (arch::LdsPointer<char>)k2, w.v_slot[2] = (arch::LdsPointer<char>)v2;
+        w.k_lane = unsigned(Lds::k_lane(lane)), w.v_lane = unsigned(Lds::v_lane(lane));
+        w.limit = seen_by(row) - 4 * (lane / 32);
+        w.scale = p.scale_log2;
+
+        // Start the loads of the first tiles, then load q.
+        const int staged_keys = arch::min(keys, tiles * 64);
+        w.staging.k.open(p.k.at(item.batch, item.kv_head, first_key), p.k.stride[2], staged_keys);
+        w.staging.v.open(p.v.at(item.batch, item.kv_head, first_key), p.v.stride[2], staged_keys);
+        w.staging.prepare(wave, lane, p.head_dim, p.head_dim_v, p.aligned);
+        w.staging.fill_k(w.k_slot[0]);
+        w.staging.fill_k(w.k_slot[1]);
+        if constexpr (ring == 3) {
+            w.staging.fill_v(w.v_slot[0]);
+            w.staging.fill_k(w.k_slot[2]);
+        }
+        w.staging.start();
+        load_q(w, p, item, wave_row, lane);
+
+        // Prologue: scores of tile 0 and the basis.
+        w.template arrive<3>();
+        if (second) w.template arrive<2>();
+#    pragma unroll
+        for (int i = 0; i < Shape::mfmas; ++i) w.read_k(w.k_slot[0], i);
+#    pragma unroll
+        for (int d = 0; d < Shape::dim_blocks; ++d) w.o[d] = arch::float16v{};
+        w.sum[0] = w.sum[1] = 0.f;
+        w.template score_phase<true>(w.v_slot[0], [&] { w.staging.load_v(w.v_slot[1]); });
+        w.first_phase(full_tiles == 0, w.k_slot[1], [&] { w.staging.load_k(w.k_slot[0]); });
+
+        // Main loop: three tiles a trip (slots are constants) while no key is hidden, then tile by tile with masks.
+        const int full_end = arch::min(full_tiles, wave_tiles);
+        const int span = Staging::Stream::span_tiles(w.staging.k.tile_bytes, w.staging.v.tile_bytes) / 3 * 3;
+        int j = 1;
+        for (int end = 1; j + 3 <= full_end;) {
+            end = arch::min(full_end, j + span);
+            w.staging.renew();
+#    pragma unroll 1
+            for (; j + 3 <= end; j += 3) {
+                body<1, false>(w, j);
+                body<2, false>(w, j + 1);
+                body<0, false>(w, j + 2);
+            }
+        }
+#    pragma unroll 1
+        while (j < wave_tiles) {
+            w.staging.renew();
+            body<1, true>(w, j);
+            if (++j == wave_tiles) break;
+            body<2, true>(w, j);
+            if (++j == wave_tiles) break;
+            body<0, true>(w, j);
+            ++j;
+        }
+
+        // Epilogue: the last tile's exponentials and products.
+        {
+            const int slot = (wave_tiles - 1) % ring;
+            arch::LdsPointer<char> source = slot == 0 ? w.v_slot[0] : slot == 1 ? w.v_slot[1] : w.v_slot[2];
+#    pragma unroll
+            for (int i = 0; i < Shape::mfmas; ++i) w.read_v(source, i);
+#    pragma unroll
+            for (int i = 0; i < Shape::mfmas; ++i) w.finish_step(i);
+            arch::wait_lds<0>();
+#    pragma unroll
+            for (int i = 0; i < Shape::mfmas; ++i) w.value_step(i);
+        }
+        store(w, p, item, item_index, wave, wave_row, arch::lane_id_again());
+        // Loads and barriers of tiles that only later rows see.
+#    pragma unroll 1
+        for (int i = wave_tiles; i < tiles; ++i) {
+            w.template arrive<1>();
+            w.staging.load_v(slot_of(w.v_slot, i + Wave::v_lead));
+            w.template arrive<1>();
+            w.staging.load_k(slot_of(w.k_slot, i + Wave::k_lead));
+        }
+        // Nothing may still be on its way to LDS when the workgroup ends; and the groups' barriers must pair up.
+        arch::wait<0, 0>();
+        if (Wave::Tile::staggered && !second) arch::bare_barrier();
+    }
+
+private:
+    WAVEATTN_DEVICE static arch::LdsPointer<char> slot_of(arch::LdsPointer<char> (&slots)[3], int tile) {
+        const int slot = tile % ring;
+        return slot == 0 ? slots[0] : slot == 1 ? slots[1] : slots[2];
+    }
+    // Tile j = Slot modulo ring.
+    template <int Slot, bool Masked> WAVEATTN_DEVICE static void body(Wave& w, int j) {
+        constexpr int previous = (Slot + ring - 1) % ring, next = (Slot + 1) % ring;
+        w.template score_phase<false>(
+            w.v_slot[previous], [&] { w.staging.load_v(w.v_slot[(Slot + Wave::v_lead) % ring]); });
+        w.template value_phase<Masked>(j, w.k_slot[next], [&] { w.staging.load_k(w.k_slot[Slot]); });
+    }
+
+    // B fragments of q: the lane's query, dims 16 step + 8 (lane / 32) + 0..7. Rows and dims outside are 0.
+    WAVEATTN_DEVICE static void load_q(
+        Wave& w, const detail::DualwaveParams<T>& p, const detail::DualwaveItem& item, int wave_row, int lane) {
+        const int rows = arch::max(0, arch::min(p.q_len - wave_row, 32));
+        const T* const base = p.q.at(item.batch, item.head, wave_row);
+        if constexpr (Staging::direct) {
+            const int row_bytes = int(p.q.stride[2]) * 2;
+            const arch::BufferResource resource = arch::buffer_resource(base, unsigned(rows * row_bytes));
+#    pragma unroll
+            for (int step = 0; step < Shape::k_steps; ++step) {
+                const int dim = 16 * step + 8 * (lane / 32);
+                const unsigned lane_bytes = dim < p.head_dim ? unsigned(lane % 32 * row_bytes + 2 * dim) : 0x80000000u;
+                w.q[step] = arch::buffer_load_16(resource, lane_bytes, 0);
+            }
+        } else {
+#    pragma unroll
+            for (int step = 0; step < Shape::k_steps; ++step) {
+                unsigned pairs[4];
+                Staging::template read_piece<8>(base + lane % 32 * p.q.stride[2], 16 * step + 8 * (lane / 32),
+                    p.head_dim, lane % 32 < rows, p.aligned, pairs);
+                w.q[step] = arch::uint4v{pairs[0], pairs[1], pairs[2], pairs[3]};
+            }
+        }
+#    pragma unroll
+        for (int step = 0; step < Shape::k_steps; ++step) w.q[step] = (w.q[step] & p.q_keep) ^ p.q_flip;
+    }
+
+    // O^T holds, for the lane's query, dims 32 d + 8 n + 4 (lane / 32) + 0..3 in registers 4n..4n+3 of block d.
+    WAVEATTN_DEVICE static void store(Wave& w, const detail::DualwaveParams<T>& p, const detail::DualwaveItem& item,
+        unsigned item_index, int wave, int wave_row, int lane) {
+        const int row = wave_row + lane % 32;
+        const bool inside = row < p.q_len;
+        float sum = w.sum[0] + w.sum[1];
+        sum += arch::shuffle_xor(sum, 32);
+        const float inverse = sum == 0.f ? 0.f : arch::reciprocal(sum);
+#    pragma unroll
+        for (int d = 0; d < Shape::dim_blocks; ++d) w.o[d] *= inverse;
+
+        if constexpr (Basis == SoftmaxBasis::pinned) {
+            // A term beyond the head room made the sum huge, infinite or NaN; a product beyond fp32 made o so.
+            float probe = 0.f;
+#    pragma unroll
+            for (int d = 0; d < Shape::dim_blocks; ++d)
+#    pragma unroll
+                for (int n = 0; n < 16; ++n) probe = arch::fma(w.o[d][n], 0.f, probe);
+            const bool overflowed = inside && !(sum + probe < Wave::largest_sum);
+            const bool any = arch::vote_any(overflowed);
+            if (lane == 0) p.overflow[std::int64_t(item_index) * 8 + wave] = any;
+        }
+
+        const std::int64_t out_row =
+            ((std::int64_t(item.split) * p.grid.batch + item.batch) * p.grid.heads() + item.head) * p.q_len + row;
+        float* const lse = p.partial_lse ? p.partial_lse + out_row
+                           : p.lse.data  ? p.lse.at(item.batch, item.head, row)
+                                         : nullptr;
+        if (lse && lane < 32 && inside) {
+            // The head room is taken out of the sum first, exactly: the logarithm then is of a number of moderate size.
+            float basis = w.basis, scaled = sum;
+            if constexpr (Basis == SoftmaxBasis::pinned)
+                if (basis > Wave::unseen) basis -= Wave::pinned_room, scaled *= __builtin_exp2f(Wave::pinned_room);
+            *lse = sum == 0.f ? -arch::infinity : (basis + arch::log2(scaled)) * arch::ln2;
+        }
+        if (p.partial_o) {
+            if (!inside) return;
+            float* const out = p.partial_o + out_row * p.head_dim_v;
+#    pragma unroll
+            for (int d = 0; d < Shape::dim_blocks; ++d)
+#    pragma unroll
+                for (int n = 0; n < 16; ++n) {
+                    const int dim = 32 * d + Wave::Atom::d_row(lane, n);
+                    if (dim < p.head_dim_v) out[dim] = w.o[d][n];
+                }
+            return;
+        }
+        T* const out = p.o.at(item.batch, item.head, row);
+        unsigned packed[Shape::dim_blocks][8];
+#    pragma unroll
+        for (int d = 0; d < Shape::dim_blocks; ++d)
+#    pragma unroll
+            for (int n = 0; n < 8; ++n) packed[d][n] = narrow(w.o[d][2 * n], w.o[d][2 * n + 1]);
+        if constexpr (Staging::direct) {
+#    pragma unroll
+            for (int d = 0; d < Shape::dim_blocks; ++d)
+#    pragma unroll
+                for (int n = 0; n < 4; n += 2) {
+                    // Lower lanes get all eight dims of run n, upper lanes those of run n + 1.
+                    unsigned* const run = packed[d] + 2 * n;
+                    arch::swap_wave_halves(run[0], run[2]);
+                    arch::swap_wave_halves(run[1], run[3]);
+                    const int dim = 32 * d + 8 * (n + lane / 32);
+                    if (inside && dim < p.head_dim_v)
+                        *reinterpret_cast<arch::uint4v*>(out + dim) = arch::uint4v{run[0], run[1], run[2], run[3]};
+                }
+        } else if (inside) {
+#    pragma unroll
+            for (int d = 0; d < Shape::dim_blocks; ++d)
+#    pragma unroll
+                for (int n = 0; n < 4; ++n) {
+                    const int dim = 32 * d + 8 * n + 4 * (lane / 32);
+                    if (p.aligned) {
+                        if (dim < p.head_dim_v)
+                            *reinterpret_cast<arch::uint2v*>(out + dim) =
+                                arch::uint2v{packed[d][2 * n], packed[d][2 * n + 1]};
+                    } else {
+#    pragma unroll
+                        for (int i = 0; i < 4; ++i)
+                            if (dim + i < p.head_dim_v)
+                                out[dim + i].bits = std::uint16_t(packed[d][2 * n + i / 2] >> 16 * (i % 2));
+                    }
+                }
+        }
+    }
+    WAVEATTN_DEVICE static unsigned narrow(float a, float b) {
+        return __builtin_bit_cast(unsigned, Wave::narrow(a, b));
+    }
+};
+
+} // namespace waveattn
+
+#endif
