@@ -185,7 +185,7 @@ u32 hw_read(Wave& w, u32 id) {
     case 15: return (u32)(SHARED_APERTURE >> 48) << 16 | (u32)(PRIVATE_APERTURE >> 48);
     case 20:
     case 21: return w.s[S_FLATSCR + (int)id - 20];
-    case 29: return (u32)w.steps++ * 4;
+    case 29: return (u32)w.clock++ * 4;
     case 30: return 0;
     default: return 0;
     }

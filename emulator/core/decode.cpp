@@ -101,8 +101,7 @@ private:
         if (starts_any(mn, {"s_cbranch", "s_branch", "s_call_b64"}))
             i.target = i.pc + 4 + (u64)((i64)(i16)(u16)i.word * 4);
         if (wait_by_counter()) return;
-        i.ctl = is_any(mn, {"s_barrier", "s_barrier_signal", "s_barrier_signal_isfirst", "s_barrier_wait",
-                               "s_barrier_leave", "s_endpgm", "s_endpgm_saved", "s_sleep", "s_sleep_var"});
+        i.ctl = control();
         if (memory() || matrix()) return;
         if (i.sdwa) { // the sources follow the destination(s)
             int first = i.nop > 1 && has_any(mn, {"_co_"}) ? 2 : 1;
@@ -269,6 +268,16 @@ private:
         for (int k = 0; k < i.nop; k++) touch(i.op[k], k == 0 && first_is_destination);
     }
 
+    Control control() const {
+        static const std::unordered_map<std::string, Control> table = {{"s_endpgm", Control::end},
+            {"s_endpgm_saved", Control::end}, {"s_sleep", Control::sleep}, {"s_sleep_var", Control::sleep},
+            {"s_barrier", Control::barrier}, {"s_barrier_signal", Control::signal},
+            {"s_barrier_signal_isfirst", Control::signal_isfirst}, {"s_barrier_wait", Control::wait},
+            {"s_barrier_leave", Control::leave}};
+        auto it = table.find(mn);
+        return it == table.end() ? Control::none : it->second;
+    }
+
     bool memory() {
         if (!starts_any(mn, {"global_", "flat_", "scratch_", "buffer_", "tbuffer_", "ds_", "s_load", "s_buffer_load",
                                 "s_store", "s_atomic", "s_dcache", "s_scratch_load", "s_prefetch"}))
@@ -322,6 +331,31 @@ private:
 
 } // namespace
 
+Inst Inst::copy_alu() const {
+    Inst t;
+    t.fn = fn;
+    t.pc = pc;
+    t.size = size;
+    t.idx = idx;
+    t.cls = cls;
+    t.nop = nop;
+    std::copy(op, op + nop, t.op);
+    t.op_sel = op_sel;
+    t.op_sel_hi = op_sel_hi;
+    t.has_op_sel_hi = has_op_sel_hi;
+    t.neg_lo = neg_lo;
+    t.neg_hi = neg_hi;
+    t.omod = omod;
+    t.clamp = clamp;
+    t.has_mods = has_mods;
+    t.hi16_keep = hi16_keep;
+    t.bitop = bitop;
+    t.imm = imm;
+    t.mn = mn;
+    t.text = text;
+    return t;
+}
+
 const Inst* CodeObject::Impl::decode(u64 pc) {
     u64 offset = pc - (u64)base - text_lo;
     std::lock_guard<std::mutex> lock(decode_mutex);
@@ -342,7 +376,7 @@ const Inst* CodeObject::Impl::decode(u64 pc) {
         i->fn = exec_unsupported;
         i->text = lines[line - 1] + "   [" + u.what + "]";
         i->dual.reset();
-        i->ctl = false;
+        i->ctl = Control::none;
         i->ntouch = 0;
         if (i->mn.empty()) i->mn = "?";
     }

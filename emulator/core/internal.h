@@ -1,172 +1,30 @@
-// Private structures of the core: decoded instructions, waves, workgroups.
+// Waves, workgroups, launches and loaded code.
 #pragma once
-#include "core/gfxemu.h"
-#include "matrix/matrix.h"
+#include "core/instruction.h"
+
 #include <atomic>
-#include <bit>
 #include <cmath>
-#include <cstring>
 #include <functional>
 #include <mutex>
-#include <unordered_map>
 
 namespace gfxemu {
 
-using u8 = uint8_t;
-using u16 = uint16_t;
-using u32 = uint32_t;
-using u64 = uint64_t;
-using i8 = int8_t;
-using i16 = int16_t;
-using i32 = int32_t;
-using i64 = int64_t;
-
-// Indices into Wave::s. 0..105 are the SGPRs proper (on gfx9 102..105 are named flat_scratch / xnack_mask).
-enum : int {
-    S_VCC = 106,
-    S_TTMP = 108,
-    S_M0 = 124,
-    S_SINK = 125,
-    S_EXEC = 126,
-    S_FLATSCR = 128,
-    S_XNACK = 130,
-    S_COUNT = 136
-};
+// Indices into Wave::s. 0..105 are the SGPRs proper (on gfx9 102..105 are named flat_scratch and xnack_mask).
+enum : int { S_VCC = 106, S_TTMP = 108, S_M0 = 124, S_EXEC = 126, S_FLATSCR = 128, S_XNACK = 130, S_COUNT = 136 };
 constexpr int A_BASE = 256; // AGPR rows follow the VGPR rows
 constexpr int V_ROWS = 512;
 constexpr u64 SHARED_APERTURE = 0x10000ull << 32, PRIVATE_APERTURE = 0x20000ull << 32;
-constexpr u64 SCRATCH_SRD_BASE =
-    0x5c0000000000ull; // base address of the private segment buffer handed to gfx1030 kernels
+constexpr u64 SCRATCH_SRD_BASE = 0x5c0000000000ull; // base of the private segment buffer handed to gfx1030 kernels
 
-struct Opnd {
-    enum Kind : u8 { NONE, V, S, IMM, SCC, VCCZ, EXECZ, NUL };
-    Kind kind = NONE;
-    u8 n = 1;    // registers
-    u8 half = 0; // 16-bit half: 1 low, 2 high, 0 unnamed
-    bool neg = false, abs = false, sext = false;
-    u8 sel = 6; // SDWA select: 0..3 bytes, 4..5 words, 6 dword
-    u16 reg = 0;
-    u32 imm32 = 0; // constant as each operand type reads it
-    u16 imm16 = 0, immbf = 0;
-    u64 imm64f = 0, imm64i = 0;
-    bool inline_float = false, literal = false;
-};
-
-enum class Cls : u8 {
-    valu,
-    trans,
-    salu,
-    smem,
-    branch,
-    barrier,
-    waitcnt,
-    other,
-    matrix,
-    vload,
-    vstore,
-    vatomic,
-    lds_read,
-    lds_write,
-    lds_atomic,
-    lds_permute
-};
-
-enum class Space : u8 { global, flat, scratch, buffer, lds };
-enum class AtOp : u8 {
-    swap,
-    cmpswap,
-    add,
-    sub,
-    rsub,
-    smin,
-    umin,
-    smax,
-    umax,
-    and_,
-    or_,
-    xor_,
-    inc,
-    dec,
-    fadd,
-    fmin,
-    fmax,
-    pk_add_f16,
-    pk_add_bf16,
-    clamp_sub,
-    cond_sub,
-    mskor,
-    fcmpswap
-};
-enum class AtTy : u8 { b32, b64, f32, f64 };
-
-struct MemOp {
-    Space space = Space::global;
-    u8 bytes = 4; // per lane in memory (of one of the two accesses for the 2addr forms)
-    u8 dwords = 1;
-    bool store = false, atomic = false, rtn = false, sx = false, two = false, lds_dma = false;
-    u8 d16 = 0;     // 1 low half, 2 high half
-    u8 tr = 0;      // transposing loads: element bits
-    u32 stride = 1; // 2addr element stride
-    AtOp aop = AtOp::add;
-    AtTy aty = AtTy::b32;
-};
-
-struct Dpp {
-    u8 map[64];
-    u64 write_mask = ~0ull;
-    bool bound_zero = false, fi = false;
-};
-struct Sdwa {
-    u8 dst_sel = 6, dst_unused = 0;
-}; // unused: 0 pad, 1 sext, 2 preserve
-
-struct Wave;
-struct Workgroup;
-struct WaveTrace;
-struct TimingRun;
-using Handler = void (*)(Wave&, const Inst&);
-struct Touch {
-    u16 reg;
-    u8 n;
-    u8 is_dst;
-}; // 0..511 V/A rows, 1024+i scalar registers
-
-struct Inst {
-    Handler fn = nullptr;
-    u64 pc = 0;
-    u32 size = 4, idx = 0, word = 0;
-    Cls cls = Cls::other;
-    u8 nop = 0, ntouch = 0;
-    Opnd op[8];
-    Touch touch[10];
-    u8 op_sel = 0, op_sel_hi = 0, neg_lo = 0, neg_hi = 0, omod = 0;
-    bool has_op_sel_hi = false;
-    bool clamp = false, glc = false, offen = false, idxen = false, lds = false, has_mods = false, hi16_keep = false;
-    u8 byte_sel = 0;
-    u32 cbsz = 0, abid = 0, blgp = 0, bitop = 0;
-    i64 offset = 0;
-    u32 offset0 = 0, offset1 = 0;
-    i64 imm = 0; // SOPP immediate / hwreg / wait counts (per handler)
-    i32 w_vm = -1, w_lgkm = -1, w_vs = -1, w_km = -1, w_sample = -1, w_bvh = -1, w_exp = -1;
-    u64 target = 0;
-    MemOp m;
-    MatrixShape shape{};
-    std::string mn, text; // canonical mnemonic; the disassembler's line
-    std::unique_ptr<Dpp> dpp;
-    std::unique_ptr<Sdwa> sdwa;
-    std::unique_ptr<Inst> dual;
-    bool unsupported = false; // executing it is a fault
-    bool ctl = false;         // needs the scheduler (barrier, end, sleep)
-};
-
-struct LdsOp {
+// ---- operations in flight ----
+struct LdsOp { // an LDS access, kept while it is outstanding
     u32 addr[64];
     u64 mask;
     u16 bytes;
     bool write;
-    u32 idx;
-}; // kept while outstanding
-struct Dma {
+    u32 idx; // Inst::idx
+};
+struct Dma { // a load to LDS whose data have not landed
     u64 mask;
     u32 addr[64];
     u8 bytes;
@@ -176,63 +34,76 @@ struct Dma {
 
 enum Queue : u8 { Q_VM, Q_VS, Q_LGKM, Q_KM, Q_SAMPLE, Q_BVH, Q_N };
 struct Pending {
-    u32 first = 0;
+    u32 first = 0; // registers that it will write (Touch numbering)
     u8 n = 0;
-    bool ooo = false; // register range (Touch numbering); ooo: scalar memory
+    bool ooo = false; // scalar memory: completes in any order
     std::unique_ptr<Dma> dma;
     std::unique_ptr<LdsOp> lop, lop2;
     const Inst* inst = nullptr;
 };
 
-struct FifoQ { // small queue with cheap front removal
-    std::vector<Pending> q;
-    size_t head = 0;
-    size_t size() const { return q.size() - head; }
-    Pending& at(size_t i) { return q[head + i]; }
+class FifoQ { // a ring
+public:
+    size_t size() const { return count; }
+    Pending& at(size_t i) { return ring[(head + i) & (ring.size() - 1)]; }
     void pop() {
-        q[head] = Pending{};
-        if (++head == q.size()) {
-            q.clear();
-            head = 0;
-        }
+        at(0) = Pending{};
+        head++;
+        count--;
     }
     void push(Pending&& p) {
-        if (head > 64) {
-            q.erase(q.begin(), q.begin() + head);
-            head = 0;
-        }
-        q.push_back(std::move(p));
+        if (count == ring.size()) grow();
+        count++;
+        at(count - 1) = std::move(p);
+    }
+    void clear() {
+        while (count) pop();
+    }
+
+private:
+    std::vector<Pending> ring;
+    size_t head = 0, count = 0;
+    void grow() {
+        std::vector<Pending> larger(std::max<size_t>(16, 2 * ring.size()));
+        for (size_t i = 0; i < count; i++) larger[i] = std::move(at(i));
+        ring = std::move(larger);
+        head = 0;
     }
 };
 
+// ---- waves ----
 struct Range {
     u64 lo, hi;
 };
+struct Workgroup;
+struct WaveTrace;
+struct TimingRun;
 
 struct Wave {
     alignas(64) u32 s[S_COUNT];
-    u32* v = nullptr; // V_ROWS rows of 64 words
+    u32* v = nullptr; // V_ROWS rows of 64 lanes
     u64 pc = 0, full = 0;
     int lanes = 64;
-    bool scc = false, done = false, at_barrier = false, signalled = false;
-    bool flush32 = false, flush16 = false, ieee = true, dx10 = true;
+    bool scc = false, done = false, at_barrier = false;
+    bool flush32 = false, flush16 = false, ieee = true, dx10 = true; // MODE
     u8 round32 = 0, round64 = 0;
     u32 mode = 0;
     Arch arch = Arch::gfx1030;
     bool gfx9 = false, gfx12 = false;
-    u32 id = 0, hw_id = 0;
-    bool special = false, vskip = false;
-    u8 gpr_idx = 0; // special: vskip or gpr_idx is on (gfx9)
-    u32 epoch = 0, bar_seen = 0;
+    u32 id = 0;
+    bool special = false, vskip = false; // special: VSKIP or GPR-index mode is on (gfx9)
+    u8 gpr_idx = 0;
+    u32 epoch = 0, bar_seen = 0; // barrier interval; barriers passed
     Workgroup* wg = nullptr;
     u8* scratch = nullptr;
-    u32 scratch_lane = 0;
+    u32 scratch_lane = 0; // bytes a lane
     u32 pending_total = 0;
-    u8 pend[1024 + S_COUNT];
+    u8 pend[1024 + S_COUNT]; // outstanding writes, by register (Touch numbering)
     FifoQ q[Q_N];
-    Range cached{1, 0};
-    u64 steps = 0;
-    std::vector<u64> defined; // lanes written, by vector register (uninit check)
+    std::vector<std::unique_ptr<LdsOp>> spare_lds_ops;
+    Range cached{1, 0};       // where the last access fell
+    u64 clock = 0;            // what the shader's clock shows: it advances when it is read
+    std::vector<u64> defined; // lanes written, by vector register (check for uninitialised reads)
     std::vector<u32> vstore;
     std::vector<u8> scratch_store;
     WaveTrace* trace = nullptr; // timing model: where this wave's instructions are recorded
@@ -252,15 +123,16 @@ struct Wave {
     u64 vcc() const { return lanes == 64 ? s64(S_VCC) : s[S_VCC]; }
 };
 
+// Who touched a dword of LDS. Sets have a bit for each wave.
 struct Shadow {
-    u32 wepoch = ~0u, winst = 0, repoch = ~0u, rinst = 0, wset = 0,
-        rset = 0; // sets of waves: that wrote the value there is, that read
+    u32 wepoch = ~0u, winst = 0, repoch = ~0u, rinst = 0; // interval and instruction of the last write and read
+    u32 wset = 0, rset = 0;                               // waves that wrote the present value; that read it
     u16 wwave = 0xffff, rwave = 0xffff;
-    u8 wmask = 0, rmask = 0, dma = 0, flags = 0;
+    u8 wmask = 0, rmask = 0;  // bytes
+    u8 dma = 0, dma_wave = 0; // loads to LDS in flight
 };
 
-struct Image;  // loaded code (CodeObject::Impl)
-struct RunCtx; // one launch
+struct RunCtx;
 struct Workgroup {
     RunCtx* run = nullptr;
     std::vector<std::unique_ptr<Wave>> waves;
@@ -270,12 +142,11 @@ struct Workgroup {
     u32 barrier_gen = 0, arrived = 0, live = 0;
     u32 wgid[3] = {0, 0, 0};
     Counters* ctr = nullptr;
-    std::vector<u64>* counts = nullptr;
+    std::vector<u64>* counts = nullptr; // executions, by Inst::idx
     u64 rng = 0, executed = 0;
-    bool uses_lds = false;
 };
 
-struct RunCtx {
+struct RunCtx { // one launch
     const CodeObject* code = nullptr;
     const KernelInfo* kernel = nullptr;
     const Launch* params = nullptr;
@@ -293,7 +164,7 @@ struct RunCtx {
 struct CodeObject::Impl {
     Arch arch = Arch::gfx1030;
     std::map<std::string, KernelInfo> kernels;
-    std::map<std::string, std::pair<u64, u64>> symbols;
+    std::map<std::string, std::pair<u64, u64>> symbols; // offset in the image, size
     u8* base = nullptr;
     size_t span = 0;
     void* block = nullptr;
@@ -304,39 +175,27 @@ struct CodeObject::Impl {
     std::vector<std::string> lines; // the disassembly, see Disassembly
     std::vector<u32> line_of;
     std::vector<u8> words_of;
-    std::unique_ptr<std::atomic<Inst*>[]> code;
+    std::unique_ptr<std::atomic<Inst*>[]> code; // decoded instructions, by word of .text
     std::mutex decode_mutex;
     std::vector<std::unique_ptr<Inst>> insts; // by Inst::idx
     void disassemble();
     const Inst* decode(u64 pc); // throws Fault
     const Inst* at(u64 pc) {
-        u64 o = pc - (u64)base - text_lo;
-        if (o < text_hi - text_lo)
-            if (Inst* i = code[o >> 2].load(std::memory_order_acquire)) return i;
+        u64 offset = pc - (u64)base - text_lo;
+        if (offset < text_hi - text_lo)
+            if (Inst* i = code[offset / 4].load(std::memory_order_acquire)) return i;
         return decode(pc);
     }
 };
 
-struct OpInfo {
-    Handler fn;
-    Cls cls;
-};
-using OpTable = std::unordered_map<std::string, OpInfo>;
-void register_valu_f(OpTable&);
-void register_valu_i(OpTable&);
-void register_valu_x(OpTable&);
-void register_salu(OpTable&);
-bool decode_mem(Inst& i, std::string_view mn); // memory instructions, by name; false where unknown
-const std::string& alias_of(const std::string& mn);
-void exec_matrix(Wave& w, const Inst& i);
-
+// ---- faults and checks ----
 [[noreturn]] void fault(Wave& w, const Inst& i, Fault::Kind kind, const std::string& text, int lane = -1);
 std::string hex(u64 v);
 
-// Outstanding operations
-void retire_wait(Wave& w, int queue, int count);
+void retire_wait(Wave& w, int queue, int count); // waits until at most `count` operations of the queue are in flight
 void retire_all(Wave& w);
-void check_touch(Wave& w, const Inst& i);
+void check_touch(Wave& w, const Inst& i); // a register that an operation in flight will write
+
 // value: the byte that a lane is about to store at offset `at` of its data (asked only where another wave wrote the
 // same place).
 using StoreValue = u8 (*)(Wave& w, const Inst& i, const void* ctx, int lane, u32 at);

@@ -13,7 +13,13 @@ struct LdsAccess {
 };
 
 std::unique_ptr<LdsOp> remember(Wave& w, const Inst& i, const LdsAccess& a, u64 mask, u32 bytes, bool write) {
-    auto op = std::make_unique<LdsOp>();
+    std::unique_ptr<LdsOp> op;
+    if (w.spare_lds_ops.empty()) {
+        op = std::make_unique<LdsOp>();
+    } else {
+        op = std::move(w.spare_lds_ops.back());
+        w.spare_lds_ops.pop_back();
+    }
     op->mask = mask;
     op->bytes = (u16)bytes;
     op->write = write;

@@ -67,7 +67,7 @@ void lds_touch(Wave& w, const Inst& i, const u32* addr, u64 mask, u32 bytes, boo
             u32 lo = std::max(a, k * 4) & 3, hi = std::min(e, k * 4 + 4) - k * 4;
             u8 bm = (u8)(((1u << hi) - 1) & ~((1u << lo) - 1));
             if (s.dma) [[unlikely]]
-                fault(w, i, s.flags == (W & 255) ? Fault::Kind::wait_hazard : Fault::Kind::lds_race,
+                fault(w, i, s.dma_wave == (W & 255) ? Fault::Kind::wait_hazard : Fault::Kind::lds_race,
                     "LDS offset " + hex(k * 4) + " is the target of an LDS-DMA load that has not been waited for" +
                         dma_source(g, k * 4),
                     l);

@@ -62,6 +62,8 @@ static void retire_front(Wave& w, FifoQ& q) {
     mark(w, p, -1);
     w.pending_total--;
     if (p.dma) land(w, *p.dma);
+    for (auto* op : {&p.lop, &p.lop2})
+        if (*op) w.spare_lds_ops.push_back(std::move(*op));
     q.pop();
 }
 
