@@ -72,7 +72,7 @@ struct PagedKv {
     // The row of (page, kv_head, slot) is page * page_rows + kv_head * head_rows + slot * slot_rows.
     std::int64_t page_rows = 0, head_rows = 0, slot_rows = 0;
 
-    std::int64_t cells() const { return table_length * page_size; } // of a sequence
+    WAVEATTN_HOST_DEVICE std::int64_t cells() const { return table_length * page_size; } // of a sequence
 };
 
 // Pools [page][kv_head][page_size][head_dim] with one page table for each of `sequences` sequences.

@@ -35,4 +35,15 @@ void launch(const char* name, void (*kernel)(Parameter...), std::int64_t blocks,
         name);
 }
 
+// The same for a grid of up to three dimensions; its sizes are checked by the caller.
+template <class... Parameter, class... Argument>
+void launch(const char* name, void (*kernel)(Parameter...), dim3 grid, int threads, std::size_t dynamic_lds,
+    hipStream_t stream, Argument&&... arguments) {
+    static_assert(sizeof...(Parameter) == sizeof...(Argument));
+    std::tuple<Parameter...> values(std::forward<Argument>(arguments)...);
+    check_hip(detail::launch_packed(reinterpret_cast<const void*>(kernel), grid, dim3(std::uint32_t(threads)),
+                  dynamic_lds, stream, values, std::index_sequence_for<Parameter...>{}),
+        name);
+}
+
 } // namespace waveattn

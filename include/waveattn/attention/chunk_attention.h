@@ -1,0 +1,83 @@
+// Paged chunk attention on wave32 targets (gfx1030, gfx1200): launch and choice of the variant.
+//
+//   chunk_attention<256, KvFormat::int8, 12>(args);
+//
+// computes softmax(scale * q.k^T).v over the selected cells of a paged KV cache; chunk_problem.h describes the data.
+// All variants give the same bits. A call launches two kernels, allocates nothing, never synchronises and can be
+// captured in a graph; widths, ids and page tables are read on the device, so a captured graph replays with new ones.
+//
+// Errors: InvalidArgument / Unsupported (chunk_problem.h); UnsupportedDevice on wave64 targets (gfx942, gfx950), where
+// flash_decode is the kernel for a KV cache.
+#pragma once
+
+#include "waveattn/arch/capability.h"
+#include "waveattn/attention/chunk_merge.h"
+#include "waveattn/core/launch.h"
+
+#include <cstdlib>
+#include <string_view>
+
+namespace waveattn {
+
+enum class ChunkVariant {
+    automatic,   // by device and environment, see choose_chunk_variant
+    butterfly,   // the default kernel
+    reorganised, // the fastest policy, chunk_half_wave
+};
+
+// gfx1030 (and gfx1031, gfx1032, gfx1034) use the reorganised kernel, other wave32 targets the default one. The
+// environment variable WAVEATTN_PRE75 overrides this: 0 turns the reorganised kernel off, 1 on for every wave32 target.
+// Decided for each device, at each call.
+inline ChunkVariant choose_chunk_variant(const arch::Device& device) {
+    if (device.wave_size != 32) return ChunkVariant::butterfly;
+    const char* text = std::getenv("WAVEATTN_PRE75");
+    const std::string_view setting = text ? text : "";
+    require(setting.empty() || setting == "0" || setting == "1", "WAVEATTN_PRE75 must be 0 or 1, not '", setting, "'");
+    const bool on = setting.empty() ? device.target == arch::Target::gfx1030 : setting == "1";
+    return on ? ChunkVariant::reorganised : ChunkVariant::butterfly;
+}
+
+// The padded group sizes that are worth a kernel of their own; a group runs padded to the next of them.
+inline constexpr int chunk_group_sizes[] = {1, 2, 4, 8, 12, 16};
+constexpr int padded_chunk_group(std::int64_t group) {
+    for (int size : chunk_group_sizes)
+        if (group <= size) return size;
+    return 0;
+}
+
+#ifdef __HIP__
+
+// Runs one policy; GroupPad is at least the number of query heads of a KV head.
+template <int HeadDim, KvFormat Format, int GroupPad, ChunkPolicy Policy>
+void chunk_attention_with(const ChunkAttentionArgs& args) {
+    check_chunk_attention(args, HeadDim, Format);
+    const arch::Device& device = arch::current_device();
+    if (device.target == arch::Target::unsupported || device.wave_size != 32)
+        arch::refuse_device(device, "chunk_attention", "a wave32 target (gfx1030, gfx1200); flash_decode runs on all");
+    const std::int64_t n_q = args.q.shape[0], heads_q = args.q.shape[1];
+    if (n_q == 0 || heads_q == 0) return;
+    require<Unsupported>(heads_q / args.kv.kv_heads <= GroupPad, "chunk_attention: ", heads_q / args.kv.kv_heads,
+        " query heads for each KV head; this instantiation handles ", GroupPad);
+
+    const detail::ChunkParams params = detail::make_chunk_params(args, HeadDim);
+    if (params.chunks > 0)
+        launch("chunk_attention",
+            &detail::chunk_kernel<arch::any_wave32, detail::ChunkTraits<HeadDim, Format, GroupPad>, Policy>,
+            dim3(unsigned(params.chunks), unsigned(params.kv_heads), unsigned(n_q)), detail::chunk_threads, 0,
+            args.stream, params);
+    launch("chunk_attention: merge", &detail::chunk_merge_kernel<arch::any_wave32, HeadDim>,
+        dim3(unsigned(heads_q), unsigned(n_q)), HeadDim, 0, args.stream, params);
+}
+
+template <int HeadDim, KvFormat Format, int GroupPad>
+void chunk_attention(const ChunkAttentionArgs& args, ChunkVariant variant = ChunkVariant::automatic) {
+    if (variant == ChunkVariant::automatic) variant = choose_chunk_variant(arch::current_device());
+    if (variant == ChunkVariant::reorganised)
+        chunk_attention_with<HeadDim, Format, GroupPad, chunk_half_wave>(args);
+    else
+        chunk_attention_with<HeadDim, Format, GroupPad, chunk_default>(args);
+}
+
+#endif
+
+} // namespace waveattn
