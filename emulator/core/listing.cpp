@@ -1,5 +1,4 @@
 #include "core/listing.h"
-#include "core/compression.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -19,54 +18,6 @@ struct Entry {
     u64 size = 0, hash[2] = {0, 0}, offset = 0, length = 0;
 };
 
-// A listing: header, words of each entry, lines joined by newlines. `distinct`: one entry for each distinct encoding,
-// else one for each instruction.
-struct Header {
-    u32 entries = 0, distinct = 0;
-    u64 payload = 0; // bytes before compression, without this header
-};
-
-std::string_view encoding(std::span<const u8> text, size_t word, size_t words) {
-    return {(const char*)text.data() + word * 4, words * 4};
-}
-using Known = std::unordered_map<std::string_view, u32>; // encoding to line
-
-// The line of a known encoding that begins at `word`. No encoding is a prefix of another one.
-const std::pair<const std::string_view, u32>* match(const Known& known, std::span<const u8> text, size_t word) {
-    size_t left = text.size() / 4 - word;
-    for (size_t words = 1; words <= std::min<size_t>(left, 8); words++)
-        if (auto it = known.find(encoding(text, word, words)); it != known.end()) return &*it;
-    return nullptr;
-}
-
-Bytes pack(const Disassembly& d, std::span<const u8> text, bool distinct) {
-    std::string words, lines;
-    Known known;
-    for (size_t at = 0; at < d.line_of.size(); at += std::max<size_t>(d.words_of[at], 1)) {
-        size_t n = std::max<size_t>(d.words_of[at], 1);
-        if (distinct && !known.emplace(encoding(text, at, n), 0).second) continue;
-        words += char(n);
-        if (d.line_of[at]) lines += d.lines[d.line_of[at] - 1];
-        lines += '\n';
-    }
-    Header h{(u32)words.size(), distinct, words.size() + lines.size()};
-    std::string payload = words + lines;
-    Bytes packed = zlib_compress(payload.data(), payload.size());
-    Bytes out(sizeof h + packed.size());
-    std::memcpy(out.data(), &h, sizeof h);
-    std::copy(packed.begin(), packed.end(), out.begin() + sizeof h);
-    return out;
-}
-
-bool same(const Disassembly& a, const Disassembly& b) {
-    if (a.words_of != b.words_of) return false;
-    for (size_t k = 0; k < a.line_of.size(); k++) {
-        if (!a.line_of[k] != !b.line_of[k]) return false;
-        if (a.line_of[k] && a.lines[a.line_of[k] - 1] != b.lines[b.line_of[k] - 1]) return false;
-    }
-    return true;
-}
-
 } // namespace
 
 ListingKey listing_key(Arch arch, std::span<const u8> text) {
@@ -82,50 +33,6 @@ ListingKey listing_key(Arch arch, std::span<const u8> text) {
         key.hash[1] = mix(std::rotl(key.hash[1], 23), v, 0xd1342543de82ef95ull);
     }
     return key;
-}
-
-std::vector<u8> encode_listing(const Disassembly& d, std::span<const u8> text) {
-    for (bool distinct : {true, false}) {
-        Bytes out = pack(d, text, distinct);
-        try {
-            if (same(d, decode_listing(out, text))) return out;
-        } catch (const std::runtime_error&) { // not prefix-free: name every instruction
-        }
-    }
-    throw std::runtime_error("gfxemu: a listing does not reproduce the disassembly");
-}
-
-Disassembly decode_listing(std::span<const u8> listing, std::span<const u8> text) {
-    auto corrupt = [] { throw std::runtime_error("gfxemu: corrupt listing"); };
-    Header h;
-    if (listing.size() < sizeof h) corrupt();
-    std::memcpy(&h, listing.data(), sizeof h);
-    Bytes payload = zlib_decompress(listing.data() + sizeof h, listing.size() - sizeof h, h.payload);
-    if (payload.size() < h.entries) corrupt();
-    Disassembly d(text.size() / 4);
-    const u8* words = payload.data();
-    const char* line = (const char*)payload.data() + h.entries;
-    const char* end = (const char*)payload.data() + payload.size();
-    Known known;
-    u32 next = 0;
-    for (size_t at = 0; at < d.line_of.size();) {
-        auto* old = h.distinct ? match(known, text, at) : nullptr;
-        size_t n = old ? old->first.size() / 4 : 0;
-        u32 index = old ? old->second : (u32)d.lines.size();
-        if (!old) {
-            if (next == h.entries) corrupt();
-            n = words[next++];
-            const char* stop = std::find(line, end, '\n');
-            if (!n || at + n > d.line_of.size() || stop == end) corrupt();
-            d.lines.emplace_back(line, stop);
-            line = stop + 1;
-            if (h.distinct) known.emplace(encoding(text, at, n), index);
-        }
-        if (!d.lines[index].empty()) d.put(at, n, index);
-        at += n;
-    }
-    if (next != h.entries) corrupt();
-    return d;
 }
 
 void write_listings(const std::string& path, const std::map<ListingKey, std::vector<u8>>& listings) {

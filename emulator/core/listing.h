@@ -1,8 +1,7 @@
 // Disassembly listings made at build time, so that running a code object needs no disassembler.
 //
 // A listing file (*.gfxlst) holds listings of any number of code objects. The key of a listing is the instruction set
-// and a hash of the bytes of .text. A listing names each distinct encoding once, in order of first appearance, so the
-// text can be read back by walking .text; it is compressed by zlib.
+// and a hash of the bytes of .text.
 #pragma once
 #include "core/disassembly.h"
 
