@@ -1,0 +1,53 @@
+"""``python -m waveattn demo``: the table, the picture, and what it does without optional packages."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from conftest import TARGETS, run_python
+
+pytestmark = pytest.mark.usefixtures("numpy_only")
+
+RUN = "import sys\n{0}\nfrom waveattn.__main__ import main\nsys.exit(main(['demo', *{1!r}]))"
+
+
+def refuse(*packages: str) -> str:
+    return (
+        "class Refuse:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        f"        if name.partition('.')[0] in {packages!r}: raise ImportError(name)\n"
+        "sys.meta_path.insert(0, Refuse())\n"
+    )
+
+
+def test_every_target_is_accurate_on_real_inputs(tmp_path):
+    picture = tmp_path / "demo.png"
+    output = run_python(RUN.format("", ["--picture", str(picture)])).stdout
+    lines = [line for line in output.splitlines() if line.startswith("gfx")]
+    for target in TARGETS:
+        (row,) = [line for line in lines if line.startswith(f"{target}  scalar float32 ")]
+        error, cosine, _, instructions, _ = row.split()[-5:]
+        assert float(error) <= 5e-6 and float(cosine) >= 0.999999999
+        assert int(instructions.replace(",", "")) > 100_000
+    made = picture if picture.exists() else tmp_path / "demo.svg"
+    assert made.stat().st_size > 2000
+
+
+def test_without_torch_and_matplotlib(tmp_path):
+    picture = tmp_path / "demo.png"
+    arguments = ["--picture", str(picture), "--targets", "gfx1200", "--layers", "1"]
+    output = run_python(RUN.format(refuse("torch", "matplotlib"), arguments)).stdout
+    assert re.search(r"gfx1200 +scalar float32 .* - ", output)
+    svg = (tmp_path / "demo.svg").read_text()
+    assert svg.startswith("<svg") and svg.count("<rect") >= 12 and "gfx1200" in svg
+
+
+def test_without_numpy():
+    result = run_python(RUN.format(refuse("numpy"), []), check=False)
+    assert result.returncode == 2 and "needs numpy" in result.stderr
+
+
+def test_an_unknown_target():
+    result = run_python(RUN.format("", ["--targets", "gfx9000"]), check=False)
+    assert result.returncode == 2 and "gfx1030" in result.stderr
