@@ -31,13 +31,14 @@ WAVEATTN_DEVICE int8v wmma_i32_i8(int2v a, int2v b, int8v c) {
 // 16-bit elements: in each group of 8 lanes every lane names 8 elements (16 bytes); lane i of the group receives
 // element i of all eight. 8-bit elements: every lane names 8 bytes; lane i of a group of 16 receives byte i % 8 of
 // lanes (0..3 and 8..11) for i < 8, of lanes (4..7 and 12..15) else. Addresses are aligned to the access.
-WAVEATTN_DEVICE short8v load_transposed_b128(const void* address) {
+using GlobalPointer = __attribute__((address_space(1))) char*;
+WAVEATTN_DEVICE short8v load_transposed_b128(GlobalPointer address) {
     using Global = __attribute__((address_space(1))) short8v*;
-    return __builtin_amdgcn_global_load_tr_b128_v8i16((Global)(address));
+    return __builtin_amdgcn_global_load_tr_b128_v8i16((Global)address);
 }
-WAVEATTN_DEVICE int2v load_transposed_b64(const void* address) {
+WAVEATTN_DEVICE int2v load_transposed_b64(GlobalPointer address) {
     using Global = __attribute__((address_space(1))) int2v*;
-    return __builtin_amdgcn_global_load_tr_b64_v2i32((Global)(address));
+    return __builtin_amdgcn_global_load_tr_b64_v2i32((Global)address);
 }
 
 // ---- arithmetic ----
@@ -73,6 +74,14 @@ WAVEATTN_DEVICE float4v decode_e4m3(int codes) {
 // Four fp32 of at most 448 in magnitude as e4m3, rounded to nearest even.
 WAVEATTN_DEVICE int encode_e4m3(float a, float b, float c, float d) {
     return __builtin_amdgcn_cvt_pk_fp8_f32(c, d, __builtin_amdgcn_cvt_pk_fp8_f32(a, b, 0, false), true);
+}
+
+// ---- addresses ----
+// The same wave-uniform value in scalar registers, of which the optimiser no longer knows where it came from: keeps
+// `base + lane offset` an address of that form instead of a 64-bit pointer for each lane.
+template <class T> WAVEATTN_DEVICE T opaque_scalar(T value) {
+    asm volatile("" : "+s"(value));
+    return value;
 }
 
 // ---- synchronisation ----

@@ -50,7 +50,7 @@ template <class Config> struct WmmaKernel {
 #    pragma unroll
             for (int t = 0; t < dim_tiles; ++t) {
                 where.dim = 16 * t + 8 * half;
-                read8(p.q, where, p.head_dim, values[t]);
+                read8<Config::wide>(p.q, where, p.head_dim, values[t]);
 #    pragma unroll
                 for (int e = 0; e < 8; ++e) largest = arch::maximum(largest, arch::abs(values[t][e]));
             }
@@ -68,10 +68,9 @@ template <class Config> struct WmmaKernel {
         } else {
 #    pragma unroll
             for (int t = 0; t < dim_tiles; ++t) {
-                float values[8];
                 where.dim = 16 * t + 8 * half;
-                read8(p.q, where, p.head_dim, values);
-                q[t] = to_operand16<typename Config::qk_element>(values) ^ int(p.sign ? 0x80008000u : 0u);
+                q[t] = read_operand16<Config::wide, typename Config::qk_element>(p.q, where, p.head_dim) ^
+                       int(p.sign ? 0x80008000u : 0u);
             }
             return 1.f;
         }
@@ -80,8 +79,8 @@ template <class Config> struct WmmaKernel {
     // S^T [key, query] of a tile, as the lane's 8 keys of each 16.
     WAVEATTN_DEVICE static void scores(LdsPointer buffer, int lane, const QkOperand (&q)[dim_tiles],
         const Softmax& softmax, typename Softmax::Scores& s) {
-        const int row = QkAtom::a_row(lane) * Config::k_row_bytes;
         constexpr int element = int(sizeof(typename Config::qk_element));
+        const int row = arch::opaque(QkAtom::a_row(lane) * Config::k_row_bytes + QkAtom::a_k(lane, 0) * element);
         typename QkAtom::Accumulator sum[key_tiles];
 #    pragma unroll
         for (int t = 0; t < key_tiles; ++t) {
@@ -91,8 +90,7 @@ template <class Config> struct WmmaKernel {
                 sum[t] = softmax.start();
 #    pragma unroll
             for (int d = 0; d < dim_tiles; ++d) {
-                const auto k = lds_load<QkOperand>(
-                    buffer, row + t * 16 * Config::k_row_bytes + (16 * d + QkAtom::a_k(lane, 0)) * element);
+                const auto k = lds_load<QkOperand>(buffer, row + t * 16 * Config::k_row_bytes + 16 * d * element);
                 sum[t] = QkAtom::mma(k, q[d], sum[t]);
             }
 #    pragma unroll
@@ -110,6 +108,8 @@ template <class Config> struct WmmaKernel {
     WAVEATTN_DEVICE static void tile_step(LdsPointer buffer, const WmmaStaging<Config>& staging, int lane, int first,
         int last, bool masked, const QkOperand (&q)[dim_tiles], Softmax& softmax, typename Softmax::Output& o) {
         const int half = lane / 16;
+        tile::Operand16 v[dim_tiles][key_tiles];
+        if constexpr (Config::v_in_registers) staging.load_v_operands(first, v);
         typename Softmax::Scores s;
         scores(buffer, lane, q, softmax, s);
         if (masked) Softmax::mask(s, last - first - 8 * half);
@@ -127,18 +127,15 @@ template <class Config> struct WmmaKernel {
         }
 
         // O^T [dim, query] += V^T [dim, key] . P^T [key, query]
-        const int row = PvAtom::a_row(lane) * Config::v_row_bytes;
+        const int row = arch::opaque(PvAtom::a_row(lane) * Config::v_row_bytes + PvAtom::a_k(lane, 0) * 2);
 #    pragma unroll
         for (int d = 0; d < dim_tiles; ++d)
 #    pragma unroll
             for (int t = 0; t < key_tiles; ++t) {
-                tile::Operand16 v;
-                if constexpr (Config::v_in_registers)
-                    v = staging.load_v_operand(first, 16 * t, 16 * d);
-                else
-                    v = lds_load<tile::Operand16>(buffer,
-                        Config::v_at + row + 16 * d * Config::v_row_bytes + (16 * t + PvAtom::a_k(lane, 0)) * 2);
-                o[d] = PvAtom::mma(v, p[t], o[d]);
+                if constexpr (!Config::v_in_registers)
+                    v[d][t] =
+                        lds_load<tile::Operand16>(buffer, row + Config::v_at + 16 * d * Config::v_row_bytes + 32 * t);
+                o[d] = PvAtom::mma(v[d][t], p[t], o[d]);
             }
     }
 
@@ -154,9 +151,11 @@ template <class Config> struct WmmaKernel {
         const int kv_head = plane_head * p.row_heads / (p.heads_q / p.heads_kv);
         auto query_of = [&](int row) { return row / p.row_heads; };
         auto last_row = [&](int row) { return row < p.rows ? row : p.rows - 1; };
-        const int row = wave_first + QkAtom::b_column(lane), clamped_row = last_row(row);
-        const iop::Point where{
-            0, query_of(clamped_row), plane_head * p.row_heads + clamped_row % p.row_heads, batch, p.heads_q};
+        auto place_of = [&](int row) {
+            row = last_row(row);
+            return iop::Point{0, query_of(row), plane_head * p.row_heads + row % p.row_heads, batch, p.heads_q};
+        };
+        const iop::Point where = place_of(wave_first + QkAtom::b_column(lane));
 
         // ---- how many keys: [0, full) for all rows of the wave, [0, end) for some, [0, block_end) for the workgroup
         // --
@@ -179,6 +178,7 @@ template <class Config> struct WmmaKernel {
             if (block_end > block_kv) staging.load(block_kv);
         }
         int buffer = 0;
+#    pragma unroll 1
         for (int first = 0; first < block_end; first += block_kv) {
             arch::lds_barrier();
             if (first + block_kv < block_end) staging.store(lds + (Config::buffer_bytes - buffer));
@@ -191,24 +191,20 @@ template <class Config> struct WmmaKernel {
         // ---- o and lse ----
         float inverse, lse;
         softmax.finish(inverse, lse);
+        // Computed anew from the thread, so that no registers hold it during the loop.
+        const int row = wave_first + QkAtom::b_column(arch::opaque(int(arch::thread_x())) % 32);
         if (row >= p.rows) return;
+        const iop::Point place = place_of(row);
 #    pragma unroll
         for (int d = 0; d < dim_tiles; ++d) {
-            iop::Point to = where;
+            iop::Point to = place;
             to.dim = 16 * d + PvAtom::c_row(lane, 0);
             float values[8];
 #    pragma unroll
             for (int r = 0; r < 8; ++r) values[r] = o[d][r] * inverse;
-            if constexpr (requires { p.out.write(to, values); })
-                if (to.dim + 8 <= p.head_dim_v) {
-                    p.out.write(to, values);
-                    continue;
-                }
-#    pragma unroll
-            for (int r = 0; r < 8; ++r, ++to.dim)
-                if (to.dim < p.head_dim_v) p.out.write(to, values[r]);
+            write8<Config::wide>(p.out, to, p.head_dim_v, values);
         }
-        if (p.lse.data && half == 0) *p.lse.at(batch, where.head, where.token) = lse;
+        if (p.lse.data && half == 0) *p.lse.at(batch, place.head, place.token) = lse;
     }
 };
 
@@ -224,10 +220,11 @@ __global__ __launch_bounds__(Config::threads, Config::tuning.waves_per_simd) voi
 
 // Whether the rows of k or v allow the wide loads of a tile; an operation that has none does not mind.
 template <class R> bool wmma_rows_wide(const R& op, std::int64_t dims) {
+    if (dims % 8 != 0) return false;
     if constexpr (wmma_raw16<R> || wmma_keeps_codes<R>) {
         constexpr std::int64_t bytes = sizeof(*op.view.data);
         // Within a tile offsets have 31 bits.
-        return dims % 8 == 0 && rows_aligned(op.view, std::size_t(8 * bytes)) &&
+        return rows_aligned(op.view, std::size_t(8 * bytes)) &&
                op.view.stride[2] < (std::int64_t(1) << 31) / (64 * bytes);
     } else
         return true;

@@ -5,10 +5,10 @@
 
 namespace waveattn {
 
-// waves_per_simd is a request to the register allocator: 1536 / 12 = 120 VGPRs at head_dim 64 and 216 (7 waves) at 128.
+// Registers: a SIMD holds 1536 / 120 = 12 waves at head_dim 64 and 1536 / 216 = 7 at 128.
 constexpr WmmaTuning wmma_tuning(int head_dim) {
     WmmaTuning tuning;
-    tuning.waves_per_simd = head_dim <= 64 ? 12 : head_dim <= 96 ? 8 : head_dim <= 128 ? 7 : 5;
+    tuning.waves_per_simd = head_dim <= 64 ? 12 : head_dim <= 96 ? 9 : head_dim <= 128 ? 7 : 5;
     return tuning;
 }
 constexpr int wmma_block_kv(int head_dim) { return head_dim <= 128 ? 32 : 16; }

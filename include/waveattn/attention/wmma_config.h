@@ -48,8 +48,8 @@ inline constexpr bool wmma_keeps_codes =
     std::is_same_v<iop::cache_code<R>, std::int8_t> || std::is_same_v<iop::cache_code<R>, float8_e4m3fn>;
 template <class R> inline constexpr bool wmma_raw16 = iop::is_raw_of<R, bfloat16> || iop::is_raw_of<R, float16>;
 
-// HeadDim: the head_dim of the tiles, at least that of q, k and v. Wide: rows of k and v are aligned and a multiple of
-// 8 elements, so that they are loaded by 16 bytes (8 for a cache); else, and for chains, by elements.
+// HeadDim: the head_dim of the tiles, at least that of q, k and v. Wide: head_dims are multiples of 8 and the rows of k
+// and v are aligned, so that 8 elements are loaded at once; else, and for chains, elements.
 template <int HeadDim, int BlockKv, int Waves, WmmaTuning Tuning, bool Wide, class Q, class K, class V, class W>
 struct WmmaConfig {
     static_assert(HeadDim % 32 == 0 && HeadDim <= 256, "HEAD_DIM must be a multiple of 32 up to 256");
@@ -59,6 +59,7 @@ struct WmmaConfig {
     static constexpr int head_dim = HeadDim, block_kv = BlockKv, waves = Waves, threads = 32 * Waves;
     static constexpr int block_q = 16 * Waves;
     static constexpr WmmaTuning tuning = Tuning;
+    static constexpr bool wide = Wide;
     static constexpr int key_tiles = BlockKv / 16, dim_tiles = HeadDim / 16;
     using Query = Q;
     using Key = K;

@@ -48,15 +48,19 @@ template <class Config> struct WmmaSoftmax {
 
     float c;         // of the lane's query: |scale| log2(e), times the query's quantisation scale
     float threshold; // of s - m, in units of s
-    float m = 0.f, sum = 0.f;
-    arch::float8v minus_m = {};
+    float sum = 0.f;
+    // The reference, negated: 8 times where accumulators start from it, else once.
+    arch::Vector<float, Config::relative_scores ? 8 : 1> minus_m = {};
 
     WAVEATTN_DEVICE explicit WmmaSoftmax(float c_)
         : c(c_), threshold(float(Config::tuning.lazy_threshold) * arch::reciprocal(c_)) {}
 
     // What the accumulators of the scores start from.
     WAVEATTN_DEVICE arch::float8v start() const {
-        return Config::relative_scores ? minus_m : arch::float8v{0, 0, 0, 0, 0, 0, 0, 0};
+        if constexpr (Config::relative_scores)
+            return minus_m;
+        else
+            return {0, 0, 0, 0, 0, 0, 0, 0};
     }
 
     // Hides the keys after `last`, counted from the lane's first key of the tile.
@@ -74,17 +78,16 @@ template <class Config> struct WmmaSoftmax {
         float largest = s[0][0];
 #    pragma unroll
         for (int i = 1; i < 8 * Config::key_tiles; ++i) largest = arch::maximum(largest, s[i / 8][i % 8]);
-        const float excess = Config::relative_scores ? largest : largest - m;
+        const float excess = Config::relative_scores ? largest : largest + minus_m[0];
         if constexpr (Config::lazy)
             // A NaN is in excess, too.
             if (!first && arch::ballot32(!(excess <= threshold)) == 0) return;
         const float row = arch::maximum(excess, other_half(excess));
         const float delta = first ? (row == -arch::infinity ? 0.f : row) : arch::maximum(row, 0.f);
         const float alpha = first ? 0.f : arch::exp2(-c * delta);
-        m += delta;
+        minus_m -= delta;
         sum = arch::fma(sum, alpha, delta - delta); // a NaN or infinite score makes the query NaN
         if constexpr (Config::relative_scores) {
-            minus_m -= delta;
 #    pragma unroll
             for (int t = 0; t < Config::key_tiles; ++t) s[t] -= delta;
         }
@@ -92,15 +95,19 @@ template <class Config> struct WmmaSoftmax {
         for (int t = 0; t < Config::dim_tiles; ++t) o[t] *= alpha;
     }
 
-    // Probabilities of full tiles by packed arithmetic.
-    WAVEATTN_DEVICE void exponentiate_packed(const Scores& s, Probabilities& p) {
+    // Probabilities of full tiles by packed arithmetic. Overwrites s.
+    WAVEATTN_DEVICE void exponentiate_packed(Scores& s, Probabilities& p) {
         const float scale = c * exp2_bf16_scale;
+        // All at once, in place: neighbouring registers pair up in dual-issue instructions.
+#    pragma unroll
+        for (int i = 0; i < 8 * Config::key_tiles; ++i)
+            s[i / 8][i % 8] = arch::fma(s[i / 8][i % 8], scale, exp2_bf16_bias);
+        arch::schedule_barrier();
 #    pragma unroll
         for (int t = 0; t < Config::key_tiles; ++t)
 #    pragma unroll
             for (int r = 0; r < 4; ++r) {
-                const unsigned pair = exp2_bf16_pair(
-                    arch::fma(s[t][2 * r], scale, exp2_bf16_bias), arch::fma(s[t][2 * r + 1], scale, exp2_bf16_bias));
+                const unsigned pair = exp2_bf16_pair(s[t][2 * r], s[t][2 * r + 1]);
                 sum = arch::add_bf16_pair(pair, sum);
                 p[t][r] = int(pair);
             }
@@ -108,7 +115,7 @@ template <class Config> struct WmmaSoftmax {
 
     // Probabilities by v_exp_f32. `v_scales`: of the lane's keys, folded into p after the sum.
     WAVEATTN_DEVICE void exponentiate(const Scores& s, const Scores& v_scales, Probabilities& p) {
-        const float minus_mc = -m * c;
+        const float minus_mc = minus_m[0] * c;
 #    pragma unroll
         for (int t = 0; t < Config::key_tiles; ++t)
 #    pragma unroll
@@ -131,7 +138,7 @@ template <class Config> struct WmmaSoftmax {
     WAVEATTN_DEVICE void finish(float& inverse, float& lse) const {
         const float total = sum + other_half(sum);
         inverse = total == 0.f ? 0.f : arch::reciprocal(total);
-        lse = total == 0.f ? -arch::infinity : (m * c + arch::log2(total)) * arch::ln2;
+        lse = total == 0.f ? -arch::infinity : (arch::log2(total) - minus_m[0] * c) * arch::ln2;
     }
 
 private:
