@@ -33,6 +33,11 @@ using half4v = Vector<_Float16, 4>;
 using half8v = Vector<_Float16, 8>;
 
 // ---- where am I ----
+// The first argument of the running kernel, in place. A parameter taken by value is copied when the kernel starts, which
+// keeps all of a large structure in scalar registers; through this reference each member is loaded where it is used.
+template <class Arguments> WAVEATTN_DEVICE const Arguments& kernel_arguments() {
+    return *(const Arguments*)__builtin_amdgcn_kernarg_segment_ptr();
+}
 WAVEATTN_DEVICE unsigned thread_x() { return __builtin_amdgcn_workitem_id_x(); }
 WAVEATTN_DEVICE unsigned block_x() { return __builtin_amdgcn_workgroup_id_x(); }
 WAVEATTN_DEVICE unsigned block_y() { return __builtin_amdgcn_workgroup_id_y(); }
@@ -67,6 +72,12 @@ WAVEATTN_DEVICE float abs(float x) { return __builtin_fabsf(x); }
 inline constexpr float log2e = 1.44269504088896340736f;
 inline constexpr float ln2 = 0.693147180559945309417f;
 inline constexpr float infinity = __builtin_inff();
+
+// ---- conversions ----
+// Whether the target converts e4m3 in the OCP form, or in the FNUZ form.
+inline constexpr bool has_fp8_ocp_conversion = this_pass == Target::gfx1200 || this_pass == Target::gfx950;
+inline constexpr bool has_fp8_fnuz_conversion = this_pass == Target::gfx942;
+WAVEATTN_DEVICE float fp8_to_float(unsigned code) { return __builtin_amdgcn_cvt_f32_fp8(int(code), 0); }
 
 // ---- lanes ----
 // The value of lane (lane ^ mask), through the LDS crossbar: any mask below the wave size.

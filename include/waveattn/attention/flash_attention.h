@@ -16,16 +16,13 @@
 // Formulas: Dao, FlashAttention-2 (arXiv:2307.08691), algorithm 1, with base-2 exponentials.
 #pragma once
 
-#include "waveattn/arch/capability.h"
 #include "waveattn/attention/problem.h"
 #include "waveattn/attention/scalar_rows.h"
+#include "waveattn/attention/wave_dispatch.h"
 #include "waveattn/core/launch.h"
 #include "waveattn/iop/check.h"
 
 namespace waveattn {
-
-// The head_dim of executeFlashAttention where it is known only at run time.
-inline constexpr int any_head_dim = 0;
 
 namespace detail {
 
@@ -295,36 +292,6 @@ void launch_flash_attention(Params params, std::int64_t planes, hipStream_t stre
     params.q_tiles = ceil_div(params.q_len, std::int32_t(Tile::block_q));
     launch("flash_attention", flash_attention_kernel<Arch, HeadDim, Params>, planes * params.q_tiles, Tile::threads, 0,
         stream, params);
-}
-
-// Calls f with the smallest instantiated head_dim that holds `head_dim`.
-template <int HeadDim, class F> void with_head_dim(std::int64_t head_dim, F&& f) {
-    if constexpr (HeadDim != any_head_dim) {
-        require<Unsupported>(
-            head_dim <= HeadDim, "this instantiation covers head_dim up to ", HeadDim, ", got ", head_dim);
-        f(std::integral_constant<int, HeadDim>{});
-    } else {
-        require<Unsupported>(head_dim <= 256, "the scalar kernels cover head_dim 1 to 256, got ", head_dim);
-        if (head_dim <= 32) return f(std::integral_constant<int, 32>{});
-        if (head_dim <= 64) return f(std::integral_constant<int, 64>{});
-        if (head_dim <= 96) return f(std::integral_constant<int, 96>{});
-        if (head_dim <= 128) return f(std::integral_constant<int, 128>{});
-        if (head_dim <= 192) return f(std::integral_constant<int, 192>{});
-        f(std::integral_constant<int, 256>{});
-    }
-}
-// Calls f with the tag of the device's wave size; throws UnsupportedDevice where no kernel covers its target.
-template <class F> void with_wave_size(const arch::Device& device, const char* kernel, F&& f) {
-    if (device.target == arch::Target::unsupported) arch::refuse_device(device, kernel, arch::supported_targets);
-    if (device.wave_size == 64)
-        f(arch::any_wave64{});
-    else
-        f(arch::any_wave32{});
-}
-inline void check_counts(const AttentionShape& shape) {
-    for (std::int64_t count : {shape.batch, shape.heads_q, shape.heads_kv, shape.q_len, shape.kv_len})
-        require<Unsupported>(count < max_count, "more than 2^30 entries along one axis: ", count);
-    require<Unsupported>(shape.batch * shape.heads_q < max_count, "more than 2^30 heads in the batch");
 }
 
 } // namespace detail

@@ -39,7 +39,4 @@ template <int N> WAVEATTN_DEVICE float lane_dot(const arch::float2v (&a)[N], con
 
 #endif
 
-// 2^30 tokens, heads or batch entries at most: the kernels count in 32 bits and address in 64.
-inline constexpr std::int64_t max_count = std::int64_t(1) << 30;
-
 } // namespace waveattn::detail

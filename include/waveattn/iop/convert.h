@@ -20,6 +20,25 @@ inline float exponential(float x) { return std::exp(x); }
 
 #ifdef __HIP__
 WAVEATTN_DEVICE float decode(float16 code) { return float(__builtin_bit_cast(_Float16, code.bits)); }
+// By way of f16, whose exponent has the room and whose denormals are never flushed.
+WAVEATTN_DEVICE float decode(float8_e4m3fn code) {
+    if constexpr (arch::has_fp8_ocp_conversion) {
+        return arch::fp8_to_float(code.bits);
+    } else {
+        const unsigned half = (code.bits & 0x80u) << 8 | (code.bits & 0x7fu) << 7;
+        const float value = float(__builtin_bit_cast(_Float16, std::uint16_t(half))) * 256.f;
+        return (code.bits & 0x7fu) == 0x7fu ? __builtin_nanf("") : value;
+    }
+}
+WAVEATTN_DEVICE float decode(float8_e4m3fnuz code) {
+    if constexpr (arch::has_fp8_fnuz_conversion) {
+        return arch::fp8_to_float(code.bits);
+    } else {
+        const unsigned half = (code.bits & 0x80u) << 8 | (code.bits & 0x7fu) << 7;
+        const float value = float(__builtin_bit_cast(_Float16, std::uint16_t(half))) * 128.f;
+        return code.bits == 0x80u ? __builtin_nanf("") : value;
+    }
+}
 WAVEATTN_DEVICE float exponential(float x) { return arch::exp2(x * arch::log2e); }
 #endif
 
