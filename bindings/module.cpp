@@ -85,6 +85,15 @@ NB_MODULE(_core, module) {
     module.def("emulated_device_count", &emulated_device_count);
     module.def("emulated_instructions", &emulated_instructions);
     module.def("device", &device_dict, nb::arg("ordinal"));
+    // The thread's current GPU, for producers that export their arrays on the current device only.
+    module.def("current_device", [] {
+        int ordinal = 0;
+        waveattn::check_hip(hipGetDevice(&ordinal), "hipGetDevice");
+        return ordinal;
+    });
+    module.def(
+        "set_current_device", [](int ordinal) { waveattn::check_hip(hipSetDevice(ordinal), "hipSetDevice"); },
+        nb::arg("ordinal"));
     module.def("supported_targets", [] { return waveattn::arch::supported_targets; });
 
     std::vector<const Registration*> all;

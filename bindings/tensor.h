@@ -5,10 +5,12 @@
 
 #include <nanobind/nanobind.h>
 
+#include <memory>
+
 namespace waveattn::python {
 
 struct Tensor : TensorDesc {
-    nanobind::object owner; // keeps the memory of a DLPack import alive; empty where the caller does
+    std::shared_ptr<void> owner; // keeps the memory of a DLPack import alive; empty where the caller does
 };
 
 void bind_tensor(nanobind::module_& module);

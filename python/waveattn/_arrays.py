@@ -7,8 +7,9 @@ framework.
 
 from __future__ import annotations
 
+import contextlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from . import _core, _runtime
@@ -92,6 +93,25 @@ class NumpyAdapter(Adapter):
         return sys.modules["numpy"].empty(shape, dtype=like.dtype if dtype is None else dtype)
 
 
+# Device types of DLPack: CPU memory, plain or pinned, and ROCm.
+_HOST_KINDS = (1, 3, 11)
+_ROCM_KIND = 10
+
+
+@contextlib.contextmanager
+def _current_gpu(ordinal: int) -> Iterator[None]:
+    """Makes a GPU current for a block: some producers export arrays of the current device only."""
+    _runtime.require_gpu(ordinal)
+    previous = _core.current_device()
+    if previous != ordinal:
+        _core.set_current_device(ordinal)
+    try:
+        yield
+    finally:
+        if previous != ordinal:
+            _core.set_current_device(previous)
+
+
 class DLPackAdapter(Adapter):
     """Anything with ``__dlpack__``. GPU work runs on ``stream``; the producer orders its own before it."""
 
@@ -101,27 +121,26 @@ class DLPackAdapter(Adapter):
     def tensor(self, name: str, array: Any, writable: bool = False) -> _core.Tensor:
         if not hasattr(array, "__dlpack__") or not hasattr(array, "__dlpack_device__"):
             raise TypeError(f"{name} must be a tensor (torch, numpy or any object with __dlpack__), got {type(array).__name__}")
-        kind = int(array.__dlpack_device__()[0])
-        on_cpu = kind in (1, 3, 11)
-        try:
-            arguments: dict[str, Any] = {"max_version": (1, 1)}
-            if not on_cpu:
-                arguments["stream"] = self._stream
+        kind, ordinal = (int(x) for x in array.__dlpack_device__())
+        arguments: dict[str, Any] = {"max_version": (1, 1)}
+        if kind not in _HOST_KINDS:
+            arguments["stream"] = self._stream
+        with _current_gpu(ordinal) if kind == _ROCM_KIND else contextlib.nullcontext():
             try:
-                capsule = array.__dlpack__(**arguments)
-            except TypeError:
-                del arguments["max_version"]  # a producer older than DLPack 1.0
-                capsule = array.__dlpack__(**arguments)
-        except BufferError as error:
-            raise ValueError(f"{name} cannot be exported: {error}") from error
+                try:
+                    capsule = array.__dlpack__(**arguments)
+                except TypeError:
+                    del arguments["max_version"]  # a producer older than DLPack 1.0
+                    capsule = array.__dlpack__(**arguments)
+            except BufferError as error:
+                raise ValueError(f"{name} cannot be exported: {error}") from error
         try:
             return _core.Tensor.from_capsule(capsule, writable)
         except (ValueError, NotImplementedError) as error:
             raise type(error)(f"{name}: {error}") from None
 
     def empty(self, shape: Sequence[int], like: Any, dtype: str | None = None) -> Any:
-        on_cpu = int(like.__dlpack_device__()[0]) in (1, 3, 11)
-        if on_cpu:
+        if int(like.__dlpack_device__()[0]) in _HOST_KINDS:
             import numpy
 
             name = dtype or _core.dtype_names[self.tensor("q", like).dtype]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import pkgutil
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -39,6 +40,7 @@ class Backend:
 
 _backends: dict[str, list[Backend]] = {}
 _loaded = False
+_loading = threading.RLock()  # two threads may make the first call
 
 
 def register(backend: Backend) -> None:
@@ -56,9 +58,10 @@ def backends(operation: str) -> list[Backend]:
     if not _loaded:
         from . import backends as package
 
-        _loaded = True
-        for module in pkgutil.iter_modules(package.__path__):
-            importlib.import_module(f"{package.__name__}.{module.name}")
+        with _loading:
+            for module in pkgutil.iter_modules(package.__path__):
+                importlib.import_module(f"{package.__name__}.{module.name}")
+            _loaded = True
     return _backends.get(operation, [])
 
 

@@ -26,7 +26,7 @@ def test_every_target_is_accurate_on_real_inputs(tmp_path):
     output = run_python(RUN.format("", ["--picture", str(picture)])).stdout
     lines = [line for line in output.splitlines() if line.startswith("gfx")]
     for target in TARGETS:
-        (row,) = [line for line in lines if line.startswith(f"{target}  scalar float32 ")]
+        (row,) = [line for line in lines if line.split()[:3] == [target, "scalar", "float32"]]
         error, cosine, _, instructions, _ = row.split()[-5:]
         assert float(error) <= 5e-6 and float(cosine) >= 0.999999999
         assert int(instructions.replace(",", "")) > 100_000

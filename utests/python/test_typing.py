@@ -12,11 +12,13 @@ from conftest import ROOT
 import waveattn
 
 USE = """
+from typing import Any
+
 import numpy as np
 import waveattn
 from waveattn import compat
 
-q = np.zeros((1, 2, 3, 32), np.float32)
+q: Any = np.zeros((1, 2, 3, 32), np.float32)
 out = waveattn.flash_attention(q, q, q, causal="top_left", layout="bhsd", return_lse=False)
 targets: list[str] = [device["target"] for device in waveattn.devices()]
 available: bool = waveattn.is_available()

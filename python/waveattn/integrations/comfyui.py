@@ -35,7 +35,7 @@ def attention(
     Returns (B, S, heads * D), or (B, heads, S, D) with ``skip_output_reshape``.
     """
     if not skip_reshape:
-        q, k, v = (t.unflatten(-1, (heads, -1)).transpose(1, 2) for t in (q, k, v))
+        q, k, v = (t.view(*t.shape[:2], heads, -1).transpose(1, 2) for t in (q, k, v))
     out = None
     if mask is None:
         try:

@@ -25,7 +25,7 @@ class WaveattnProcessor:
         attn: Any,
         hidden_states: torch.Tensor,
         encoder_hidden_states: torch.Tensor | None = None,
-        attention_mask: torch.Tensor | None = None,
+        attention_mask: Any = None,
         temb: torch.Tensor | None = None,
         **kwargs: Any,
     ) -> torch.Tensor:
@@ -38,7 +38,7 @@ class WaveattnProcessor:
         context = hidden_states if encoder_hidden_states is None else encoder_hidden_states
         if attention_mask is not None:
             attention_mask = attn.prepare_attention_mask(attention_mask, context.shape[1], context.shape[0])
-            attention_mask = attention_mask.unflatten(0, (-1, attn.heads))  # type: ignore[union-attr]
+            attention_mask = attention_mask.view(context.shape[0], attn.heads, -1, attention_mask.shape[-1])
         if attn.group_norm is not None:
             hidden_states = attn.group_norm(hidden_states.transpose(1, 2)).transpose(1, 2)
             context = hidden_states if encoder_hidden_states is None else context
@@ -46,9 +46,12 @@ class WaveattnProcessor:
             context = attn.norm_encoder_hidden_states(context)
 
         # (batch, tokens, heads, head_dim), as strides of one projection: no copy is made.
-        q = attn.to_q(hidden_states).unflatten(-1, (attn.heads, -1))
-        k = attn.to_k(context).unflatten(-1, (attn.heads, -1))
-        v = attn.to_v(context).unflatten(-1, (attn.heads, -1))
+        def heads(t: torch.Tensor) -> torch.Tensor:
+            return t.view(*t.shape[:2], attn.heads, -1)
+
+        q = heads(attn.to_q(hidden_states))
+        k = heads(attn.to_k(context))
+        v = heads(attn.to_v(context))
         if getattr(attn, "norm_q", None) is not None:
             q = attn.norm_q(q)
         if getattr(attn, "norm_k", None) is not None:
@@ -60,15 +63,16 @@ class WaveattnProcessor:
             except NotImplementedError:
                 pass
         if out is None:
-            heads_first = (t.transpose(1, 2) for t in (q, k, v))
-            out = F.scaled_dot_product_attention(*heads_first, attn_mask=attention_mask).transpose(1, 2)
+            q, k, v = (t.transpose(1, 2) for t in (q, k, v))
+            out = F.scaled_dot_product_attention(q, k, v, attn_mask=attention_mask).transpose(1, 2)
 
-        hidden_states = attn.to_out[1](attn.to_out[0](out.flatten(2).to(q.dtype)))
+        hidden_states = attn.to_out[1](attn.to_out[0](out.flatten(2)))
         if image_shape is not None:
             hidden_states = hidden_states.transpose(1, 2).reshape(image_shape)
         if attn.residual_connection:
             hidden_states = hidden_states + residual
-        return hidden_states / attn.rescale_output_factor
+        result: torch.Tensor = hidden_states / attn.rescale_output_factor
+        return result
 
 
 def activate(model: Any) -> None:
