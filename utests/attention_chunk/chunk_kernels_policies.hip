@@ -3,20 +3,10 @@
 
 namespace waveattn::test {
 namespace {
-template <ChunkPolicy Policy> NamedPolicy named(const char* name) {
-    return {name, Policy, &chunk_attention_with<256, KvFormat::int8, 12, Policy>};
+template <std::size_t... I> std::vector<NamedPolicy> instantiate(std::index_sequence<I...>) {
+    return {{chunk_policies[I].name, chunk_policies[I].policy,
+        &chunk_attention_with<256, KvFormat::int8, 12, chunk_policies[I].policy>}...};
 }
-// The steps from the reference's best variant to ours, each alone.
-constexpr ChunkPolicy with_selects{.cells_per_step = 8, .reduce_scatter = true, .dpp = true, .q_planes = true};
-constexpr ChunkPolicy with_row_share{
-    .cells_per_step = 8, .reduce_scatter = true, .dpp = true, .q_planes = true, .masked_adds = true, .row_share = true};
-constexpr ChunkPolicy half_wave_of_4{.cells_per_step = 4,
-    .reduce_scatter = true,
-    .dpp = true,
-    .q_planes = true,
-    .masked_adds = true,
-    .half_wave = true,
-    .row_share = true};
 
 template <class Arch> __global__ void exp2_kernel(const float* in, float* out, int count) {
     if constexpr (arch::compiled_for<Arch>) {
@@ -29,21 +19,7 @@ template <class Arch> __global__ void exp2_kernel(const float* in, float* out, i
 } // namespace
 
 const std::vector<NamedPolicy>& all_policies() {
-    static const std::vector<NamedPolicy> all = {
-        named<chunk_default>("default"),
-        named<chunk_pre75<1, false>>("pre75 NC 1"),
-        named<chunk_pre75<2, false>>("pre75 NC 2"),
-        named<chunk_pre75<4, false>>("pre75 NC 4"),
-        named<chunk_pre75<8, false>>("pre75 NC 8"),
-        named<chunk_pre75<1, true>>("pre75 NC 1 DPP"),
-        named<chunk_pre75<2, true>>("pre75 NC 2 DPP"),
-        named<chunk_pre75<4, true>>("pre75 NC 4 DPP"),
-        named<chunk_pre75<8, true>>("pre75 NC 8 DPP"),
-        named<with_selects>("pre75 NC 8 DPP, selects"),
-        named<with_row_share>("pre75 NC 8 DPP, row_share"),
-        named<half_wave_of_4>("half wave NC 4"),
-        named<chunk_half_wave>("half wave NC 8"),
-    };
+    static const auto all = instantiate(std::make_index_sequence<std::size(chunk_policies)>{});
     return all;
 }
 

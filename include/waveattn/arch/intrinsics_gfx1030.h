@@ -52,6 +52,9 @@ WAVEATTN_DEVICE unsigned ballot32(bool predicate) { return __builtin_amdgcn_ball
 WAVEATTN_DEVICE bool lane_bit32(unsigned mask) { return __builtin_amdgcn_inverse_ballot_w32(mask); }
 // The value of a lane that is the same for the whole wave.
 WAVEATTN_DEVICE int read_lane(int value, int lane) { return __builtin_amdgcn_readlane(value, lane); }
+WAVEATTN_DEVICE float read_lane(float value, int lane) {
+    return __builtin_bit_cast(float, read_lane(__builtin_bit_cast(int, value), lane));
+}
 
 // The compiler no longer knows how the value came about: it is computed before this point, and what depends on it stays
 // behind and is not moved out of a loop. Costs no instruction.

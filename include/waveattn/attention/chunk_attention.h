@@ -66,7 +66,7 @@ void chunk_attention_with(const ChunkAttentionArgs& args) {
             dim3(unsigned(params.chunks), unsigned(params.kv_heads), unsigned(n_q)), detail::chunk_threads, 0,
             args.stream, params);
     launch("chunk_attention: merge", &detail::chunk_merge_kernel<arch::any_wave32, HeadDim>,
-        dim3(unsigned(heads_q), unsigned(n_q)), HeadDim, 0, args.stream, params);
+        dim3(unsigned(params.group), unsigned(params.kv_heads), unsigned(n_q)), HeadDim, 0, args.stream, params);
 }
 
 template <int HeadDim, KvFormat Format, int GroupPad>

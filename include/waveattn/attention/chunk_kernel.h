@@ -9,44 +9,11 @@
 // what, in how lanes exchange, and in what is read how often.
 #pragma once
 
+#include "waveattn/attention/chunk_policy.h"
 #include "waveattn/attention/chunk_rows.h"
 #include "waveattn/tile/lane_exchange.h"
 
 namespace waveattn {
-
-// How the kernel is organised; never what it computes.
-struct ChunkPolicy {
-    // Cells that a wave scores at a time; each slice of q is read from LDS once for all of them. 1, 2, 4 or 8.
-    int cells_per_step = 1;
-    // Sums over lanes for all heads together, halving the heads at each level (13 exchanges a cell for 12 heads);
-    // otherwise a butterfly for each head (60).
-    bool reduce_scatter = false;
-    // Exchanges in registers (DPP) instead of through the LDS crossbar.
-    bool dpp = false;
-    // q in LDS as planes of 4 values for each lane: 16-byte reads without bank conflicts.
-    bool q_planes = false;
-    // Levels 8 and 4 of the reduction by additions that write some banks of lanes only.
-    bool masked_adds = false;
-    // 16 lanes for a cell, two cells in a wave: the first level of the reduction stays in a lane.
-    bool half_wave = false;
-    // Probabilities for 16 cells in the lanes of a row, broadcast by the FMA itself instead of read from LDS.
-    bool row_share = false;
-};
-
-// The default kernel.
-inline constexpr ChunkPolicy chunk_default{};
-// Its reorganisation with NC cells in a step; Dpp: lane exchanges in registers.
-template <int NC, bool Dpp>
-inline constexpr ChunkPolicy chunk_pre75{
-    .cells_per_step = NC, .reduce_scatter = true, .dpp = Dpp, .q_planes = true, .masked_adds = Dpp};
-// The fastest.
-inline constexpr ChunkPolicy chunk_half_wave{.cells_per_step = 8,
-    .reduce_scatter = true,
-    .dpp = true,
-    .q_planes = true,
-    .masked_adds = true,
-    .half_wave = true,
-    .row_share = true};
 
 namespace detail {
 
@@ -267,9 +234,9 @@ WAVEATTN_DEVICE void score_cells(const ChunkParams& p, ChunkLds<Traits>& lds, in
 #    pragma unroll
         for (int c = 0; c < Tree::cells; ++c) {
             const std::int64_t row = Policy.half_wave ? lds.rows[first + c] : arch::uniform(lds.rows[first + c]);
-#    pragma unroll
-            for (int s = 0; s < Tree::segments; ++s)
-                tree.k[c][s].load(p, row, (tree.slice + s * Tree::lanes) * Tree::width);
+            tree.k[c][0].template load<0>(p, row, tree.slice * Tree::width);
+            if constexpr (Policy.half_wave)
+                tree.k[c][1].template load<Traits::head_dim / 2>(p, row, tree.slice * Tree::width);
         }
         typename Tree::PerCell sums;
         if constexpr (Policy.reduce_scatter) {
@@ -360,38 +327,51 @@ template <class Traits, ChunkPolicy Policy> struct ValuePhase {
         for (int h = 0; h < heads; ++h) arch::fma_row_share<C>(acc[h], probability[h], value);
     }
 
+    // Cells first .. first + 15, all visible. `row` holds their rows in the lanes of each row of lanes.
+    WAVEATTN_DEVICE void add_full_block(int first, int row) {
+        if constexpr (Policy.row_share) {
+            add_16_cells(first, row, std::make_integer_sequence<int, 16>{});
+        } else {
+            constexpr int batch = Policy.cells_per_step > 1 ? 4 : 1; // loads in flight
+#    pragma unroll 1
+            for (int c = 0; c < 16; c += batch) {
+                Element element[batch];
+                float value[batch];
+#    pragma unroll
+                for (int i = 0; i < batch; ++i) element[i].load(p, arch::read_lane(row, c + i), dim);
+#    pragma unroll
+                for (int i = 0; i < batch; ++i) value[i] = value_of(element[i], arch::read_lane(row, c + i));
+#    pragma unroll
+                for (int i = 0; i < batch; ++i) add_cell(first + c + i, value[i]);
+            }
+        }
+    }
+
     WAVEATTN_DEVICE void run(const ChunkLds<Traits>& lds, unsigned visible_low, unsigned visible_high) {
 #    pragma unroll
         for (int h = 0; h < heads; ++h) acc[h] = 0;
         const std::uint64_t visible = std::uint64_t(visible_high) << 32 | visible_low;
+        int first = 0;
+        while (first < chunk_cells) {
 #    pragma unroll 1
-        for (int first = 0; first < chunk_cells; first += 16) {
-            unsigned cells = unsigned(visible >> first) & 0xffffu;
+            for (; first < chunk_cells && (visible >> first & 0xffffu) == 0xffffu; first += 16) {
+                // Otherwise the pool's address plus `dim` would be computed once, in vector registers, and each row
+                // added to it by vector instructions. A scalar row address and an offset in the load cost none.
+                arch::forget_origin(dim);
+                add_full_block(first, lds.rows[first + int(arch::lane_id() % 16u)]);
+            }
+            if (first >= chunk_cells) break;
             const int row = lds.rows[first + int(arch::lane_id() % 16u)];
-            if (Policy.row_share && cells == 0xffffu) {
-                add_16_cells(first, row, std::make_integer_sequence<int, 16>{});
-                continue;
-            }
-            if (Policy.cells_per_step > 1 && !Policy.row_share && cells == 0xffffu) {
 #    pragma unroll 1
-                for (int c = 0; c < 16; c += 4) {
-                    Element element[4];
-                    float value[4];
-#    pragma unroll
-                    for (int i = 0; i < 4; ++i) element[i].load(p, arch::read_lane(row, c + i), dim);
-#    pragma unroll
-                    for (int i = 0; i < 4; ++i) value[i] = value_of(element[i], arch::read_lane(row, c + i));
-#    pragma unroll
-                    for (int i = 0; i < 4; ++i) add_cell(first + c + i, value[i]);
-                }
-                continue;
-            }
-            for (; cells; cells &= cells - 1) { // masked cells are skipped
+            for (unsigned cells = unsigned(visible >> first) & 0xffffu; cells; cells &= cells - 1) {
+                // Masked cells are skipped.
+                arch::forget_origin(dim);
                 const int c = __builtin_ctz(cells), cell_row = arch::read_lane(row, c);
                 Element element;
                 element.load(p, cell_row, dim);
                 add_cell(first + c, value_of(element, cell_row));
             }
+            first += 16;
         }
     }
 };
@@ -432,10 +412,11 @@ __global__ __launch_bounds__(chunk_threads) void chunk_kernel(ChunkParams p) {
         if (first_head >= p.group) return;
         ValuePhase<Traits, Policy> values{p, lds.q_or_p + first_head, int(arch::thread_x()) % Traits::head_dim, {}};
         values.run(lds, visible_low, visible_high);
-        float* acc = p.part_acc + (slot * p.group + first_head) * Traits::head_dim + values.dim;
+        float* acc = p.part_acc + (slot * p.group + first_head) * Traits::head_dim;
+        arch::forget_origin(values.dim);
 #    pragma unroll
         for (int h = 0; h < Traits::thread_heads; ++h)
-            if (first_head + h < p.group) acc[h * Traits::head_dim] = values.acc[h];
+            if (first_head + h < p.group) (acc + h * Traits::head_dim)[unsigned(values.dim)] = values.acc[h];
     }
 }
 

@@ -79,7 +79,7 @@ inline void unpack_row(RowFormat format, const void* row, const float16* scales,
             float16 d;
             std::memcpy(&d, block, 2);
             const int byte = block[2 + i % 16];
-            x[i] = float((i % 32 < 16 ? byte & 15 : byte >> 4) - 8) * to_float(d);
+            x[i] = float(i % 32 < 16 ? byte & 15 : byte >> 4) * to_float(d) - 8.f * to_float(d); // both exact
         }
     }
 }

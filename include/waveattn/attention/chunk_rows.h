@@ -9,7 +9,8 @@
 
 namespace waveattn::detail {
 
-// The E = D / 32 values of a K row from dimension `dim` on (a multiple of E): what one lane takes of a row.
+// The E = D / 32 values of a K row from dimension dim + Offset on: what one lane takes of a row. dim is a multiple of E
+// below 32 * E / (D / Offset) and Offset 0 or D / 2, so that Offset is a constant of the load's address.
 template <RowFormat Format, int D> struct KeySlice;
 // One value of a V row.
 template <RowFormat Format, int D> struct ValueElement;
@@ -18,9 +19,9 @@ template <int D> struct KeySlice<RowFormat::f16, D> {
     static constexpr int values = D / 32;
     arch::Vector<_Float16, values> raw;
 
-    WAVEATTN_DEVICE void load(const ChunkParams& p, std::int64_t row, int dim) {
+    template <int Offset> WAVEATTN_DEVICE void load(const ChunkParams& p, std::int64_t row, int dim) {
         raw = *reinterpret_cast<const arch::Vector<_Float16, values>*>(
-            static_cast<const char*>(p.k) + row * row_bytes(RowFormat::f16, D) + unsigned(2 * dim));
+            static_cast<const char*>(p.k) + row * row_bytes(RowFormat::f16, D) + unsigned(2 * dim) + 2 * Offset);
     }
     template <int I> WAVEATTN_DEVICE float get() const { return float(raw[I]); }
 };
@@ -30,10 +31,10 @@ template <int D> struct KeySlice<RowFormat::int8, D> {
     arch::Vector<signed char, values> raw;
     _Float16 scale;
 
-    WAVEATTN_DEVICE void load(const ChunkParams& p, std::int64_t row, int dim) {
+    template <int Offset> WAVEATTN_DEVICE void load(const ChunkParams& p, std::int64_t row, int dim) {
         raw = *reinterpret_cast<const arch::Vector<signed char, values>*>(
-            static_cast<const char*>(p.k) + row * D + unsigned(dim));
-        scale = reinterpret_cast<const _Float16*>(p.k_scale)[row * (D / 64) + unsigned(dim) / 64u];
+            static_cast<const char*>(p.k) + row * D + unsigned(dim) + Offset);
+        scale = (reinterpret_cast<const _Float16*>(p.k_scale) + row * (D / 64) + unsigned(dim) / 64u)[Offset / 64];
     }
     template <int I> WAVEATTN_DEVICE float get() const { return float(raw[I]) * float(scale); }
 };
@@ -42,19 +43,22 @@ template <int D> struct KeySlice<RowFormat::q4_0, D> {
     static constexpr int values = D / 32;
     using Word =
         std::conditional_t<values == 8, std::uint64_t, std::conditional_t<values == 4, std::uint32_t, std::uint16_t>>;
-    Word raw;
+    Word raw; // a byte for each value
     _Float16 d;
 
-    WAVEATTN_DEVICE void load(const ChunkParams& p, std::int64_t row, int dim) {
+    template <int Offset> WAVEATTN_DEVICE void load(const ChunkParams& p, std::int64_t row, int dim) {
         const unsigned place = unsigned(dim) % 32u;
-        const char* block =
-            static_cast<const char*>(p.k) + row * row_bytes(RowFormat::q4_0, D) + unsigned(dim) / 32u * 18u;
+        const char* block = static_cast<const char*>(p.k) + row * row_bytes(RowFormat::q4_0, D) +
+                            unsigned(dim) / 32u * 18u + Offset / 32 * 18;
         d = *reinterpret_cast<const _Float16*>(block);
         // Blocks of 18 bytes leave their codes aligned to 2 bytes only.
-        __builtin_memcpy(&raw, __builtin_assume_aligned(block + 2u + place % 16u, 2), sizeof raw);
-        raw = Word(raw >> (place < 16u ? 0 : 4));
+        __builtin_memcpy(&raw, __builtin_assume_aligned(block + 2 + place % 16u, 2), sizeof raw);
+        raw = Word(raw >> (place < 16u ? 0 : 4)) & Word(0x0f0f0f0f0f0f0f0f);
     }
-    template <int I> WAVEATTN_DEVICE float get() const { return float(int(raw >> (8 * I) & 15) - 8) * float(d); }
+    // (code - 8) * d without a subtraction of integers: exact, because codes have 4 bits and d has 11.
+    template <int I> WAVEATTN_DEVICE float get() const {
+        return arch::fma(float(static_cast<unsigned char>(raw >> (8 * I))), float(d), -8.f * float(d));
+    }
 };
 
 template <int D> struct ValueElement<RowFormat::f16, D> {
