@@ -16,7 +16,7 @@ struct NamedPolicy {
 // All policies for D 256, group 12, int8.
 const std::vector<NamedPolicy>& all_policies();
 
-// The default and the reorganised kernel of a shape; throws std::out_of_range where the tests compile none.
+// The default kernel and the reorganised ones of a shape; throws std::out_of_range where the tests compile none.
 std::vector<NamedPolicy> shipped_policies(int head_dim, KvFormat format, int group);
 
 } // namespace waveattn::test

@@ -9,8 +9,12 @@ namespace {
 using Key = std::tuple<int, KvFormat, int>;
 using Table = std::map<Key, std::vector<NamedPolicy>>;
 template <int D, KvFormat Format, int Group> void add(Table& table) {
-    table[{D, Format, Group}] = {{"default", chunk_default, &chunk_attention_with<D, Format, Group, chunk_default>},
+    auto& policies = table[{D, Format, Group}];
+    policies = {{"default", chunk_default, &chunk_attention_with<D, Format, Group, chunk_default>},
         {"half wave", chunk_half_wave, &chunk_attention_with<D, Format, Group, chunk_half_wave>}};
+    // The fused kernel for groups of any size that its kernel is padded for, so for the least.
+    if (detail::ChunkRecord<detail::ChunkTraits<D, Format, Group>>::fits(Group / 2 + 1))
+        policies.push_back({"fused", chunk_fused, &chunk_attention_with<D, Format, Group, chunk_fused>});
 }
 } // namespace
 

@@ -3,7 +3,7 @@
 //   chunk_attention<256, KvFormat::int8, 12>(args);
 //
 // computes softmax(scale * q.k^T).v over the selected cells of a paged KV cache; chunk_problem.h describes the data.
-// All variants give the same bits. A call launches two kernels, allocates nothing, never synchronises and can be
+// All variants give the same bits. A call launches one or two kernels, allocates nothing, never synchronises and can be
 // captured in a graph; widths, ids and page tables are read on the device, so a captured graph replays with new ones.
 //
 // Errors: InvalidArgument / Unsupported (chunk_problem.h); UnsupportedDevice on wave64 targets (gfx942, gfx950), where
@@ -11,6 +11,7 @@
 #pragma once
 
 #include "waveattn/arch/capability.h"
+#include "waveattn/attention/chunk_fused.h"
 #include "waveattn/attention/chunk_merge.h"
 #include "waveattn/core/launch.h"
 
@@ -22,7 +23,7 @@ namespace waveattn {
 enum class ChunkVariant {
     automatic,   // by device and environment, see choose_chunk_variant
     butterfly,   // the default kernel
-    reorganised, // the fastest policy, chunk_half_wave
+    reorganised, // the fastest for the call: chunk_fused for many queries, else chunk_half_wave
 };
 
 // gfx1030 (and gfx1031, gfx1032, gfx1034) use the reorganised kernel, other wave32 targets the default one. The
@@ -60,19 +61,40 @@ void chunk_attention_with(const ChunkAttentionArgs& args) {
         " query heads for each KV head; this instantiation handles ", GroupPad);
 
     const detail::ChunkParams params = detail::make_chunk_params(args, HeadDim);
-    if (params.chunks > 0)
-        launch("chunk_attention",
-            &detail::chunk_kernel<arch::any_wave32, detail::ChunkTraits<HeadDim, Format, GroupPad>, Policy>,
-            dim3(unsigned(params.chunks), unsigned(params.kv_heads), unsigned(n_q)), detail::chunk_threads, 0,
-            args.stream, params);
-    launch("chunk_attention: merge", &detail::chunk_merge_kernel<arch::any_wave32, HeadDim>,
-        dim3(unsigned(params.group), unsigned(params.kv_heads), unsigned(n_q)), HeadDim, 0, args.stream, params);
+    using Traits = detail::ChunkTraits<HeadDim, Format, GroupPad>;
+    const unsigned kv_heads = unsigned(params.kv_heads), queries = unsigned(n_q);
+    if constexpr (Policy.fused) {
+        require<Unsupported>(detail::ChunkRecord<Traits>::fits(params.group),
+            "chunk_attention: the fused kernel needs ", "larger groups or head_dim than ", params.group, " and ",
+            HeadDim);
+        launch("chunk_attention", &detail::chunk_fused_kernel<arch::any_wave32, Traits, Policy>,
+            dim3(kv_heads, queries), detail::chunk_threads, 0, args.stream, params);
+    } else {
+        if (params.chunks > 0)
+            launch("chunk_attention", &detail::chunk_kernel<arch::any_wave32, Traits, Policy>,
+                dim3(unsigned(params.chunks), kv_heads, queries), detail::chunk_threads, 0, args.stream, params);
+        launch("chunk_attention: merge", &detail::chunk_merge_kernel<arch::any_wave32, HeadDim>,
+            dim3(unsigned(params.group), kv_heads, queries), HeadDim, 0, args.stream, params);
+    }
+}
+
+// Whether a call has enough queries for the fused kernel: four workgroups for each workgroup processor, as many as
+// reside on one. Fewer leave the device idle, where the chunks of a query could fill it.
+template <int HeadDim, KvFormat Format, int GroupPad>
+bool prefer_fused_chunks(const ChunkAttentionArgs& args, const arch::Device& device) {
+    const std::int64_t kv_heads = args.kv.kv_heads;
+    return kv_heads > 0 && args.q.shape[0] * kv_heads >= 4 * std::int64_t(device.compute_units) &&
+           args.max_width > chunk_cells &&
+           detail::ChunkRecord<detail::ChunkTraits<HeadDim, Format, GroupPad>>::fits(args.q.shape[1] / kv_heads);
 }
 
 template <int HeadDim, KvFormat Format, int GroupPad>
 void chunk_attention(const ChunkAttentionArgs& args, ChunkVariant variant = ChunkVariant::automatic) {
-    if (variant == ChunkVariant::automatic) variant = choose_chunk_variant(arch::current_device());
-    if (variant == ChunkVariant::reorganised)
+    const arch::Device& device = arch::current_device();
+    if (variant == ChunkVariant::automatic) variant = choose_chunk_variant(device);
+    if (variant == ChunkVariant::reorganised && prefer_fused_chunks<HeadDim, Format, GroupPad>(args, device))
+        chunk_attention_with<HeadDim, Format, GroupPad, chunk_fused>(args);
+    else if (variant == ChunkVariant::reorganised)
         chunk_attention_with<HeadDim, Format, GroupPad, chunk_half_wave>(args);
     else
         chunk_attention_with<HeadDim, Format, GroupPad, chunk_default>(args);

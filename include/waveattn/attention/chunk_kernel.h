@@ -63,14 +63,17 @@ template <class Traits> struct ChunkLds {
     }
 };
 
-// The query, KV head and cells of a workgroup.
+// The cells of one chunk of a query.
 struct ChunkTask {
-    int query, kv_head, first, count; // cells first .. first + count of the query's selection
+    int query, kv_head, first, count; // cells first .. first + count of the query's selection; count <= 0: none
     WAVEATTN_DEVICE ChunkTask(const ChunkParams& p, int chunk, int kv_head_, int query_)
         : query(query_), kv_head(kv_head_), first(chunk * chunk_cells) {
-        int width = p.max_width;
-        if (p.widths) width = p.widths[query] < width ? p.widths[query] : width;
-        count = width - first < chunk_cells ? width - first : chunk_cells;
+        const int rest = width(p, query) - first;
+        count = rest < chunk_cells ? rest : chunk_cells;
+    }
+    WAVEATTN_DEVICE static int width(const ChunkParams& p, int query) {
+        const int width = p.widths ? p.widths[query] : p.max_width;
+        return width < p.max_width ? width : p.max_width;
     }
 };
 
@@ -257,8 +260,8 @@ WAVEATTN_DEVICE void score_cells(const ChunkParams& p, ChunkLds<Traits>& lds, in
 // ---- softmax of the chunk ----
 // Wave w takes heads 2w and 2w + 1; a lane has cells `lane` and `lane + 32`.
 template <class Traits, ChunkPolicy Policy>
-WAVEATTN_DEVICE void chunk_softmax(const ChunkParams& p, ChunkLds<Traits>& lds, int wave, unsigned visible_low,
-    unsigned visible_high, float* m, float* l) {
+WAVEATTN_DEVICE void chunk_softmax(const ChunkParams& p, const ChunkLds<Traits>& lds, float* probabilities, int wave,
+    unsigned visible_low, unsigned visible_high, float* m, float* l) {
     constexpr auto exchange = Policy.dpp ? tile::Exchange::registers : tile::Exchange::crossbar;
     const int lane = int(arch::lane_id());
     const bool low_visible = arch::lane_bit32(visible_low), high_visible = arch::lane_bit32(visible_high);
@@ -272,8 +275,8 @@ WAVEATTN_DEVICE void chunk_softmax(const ChunkParams& p, ChunkLds<Traits>& lds, 
         const float e_low = low_visible ? arch::exp2((low - largest) * arch::log2e) : 0.f;
         const float e_high = high_visible ? arch::exp2((high - largest) * arch::log2e) : 0.f;
         const float sum = tile::sum_of_32_lanes<exchange>(e_low + e_high);
-        lds.q_or_p[lane * Traits::p_row + head] = e_low;
-        lds.q_or_p[(lane + 32) * Traits::p_row + head] = e_high;
+        probabilities[lane * Traits::p_row + head] = e_low;
+        probabilities[(lane + 32) * Traits::p_row + head] = e_high;
         if (lane == 0) m[head] = largest, l[head] = sum;
     }
 }
@@ -347,7 +350,7 @@ template <class Traits, ChunkPolicy Policy> struct ValuePhase {
         }
     }
 
-    WAVEATTN_DEVICE void run(const ChunkLds<Traits>& lds, unsigned visible_low, unsigned visible_high) {
+    WAVEATTN_DEVICE void run(const int* rows, unsigned visible_low, unsigned visible_high) {
 #    pragma unroll
         for (int h = 0; h < heads; ++h) acc[h] = 0;
         const std::uint64_t visible = std::uint64_t(visible_high) << 32 | visible_low;
@@ -358,10 +361,10 @@ template <class Traits, ChunkPolicy Policy> struct ValuePhase {
                 // Otherwise the pool's address plus `dim` would be computed once, in vector registers, and each row
                 // added to it by vector instructions. A scalar row address and an offset in the load cost none.
                 arch::forget_origin(dim);
-                add_full_block(first, lds.rows[first + int(arch::lane_id() % 16u)]);
+                add_full_block(first, rows[first + int(arch::lane_id() % 16u)]);
             }
             if (first >= chunk_cells) break;
-            const int row = lds.rows[first + int(arch::lane_id() % 16u)];
+            const int row = rows[first + int(arch::lane_id() % 16u)];
 #    pragma unroll 1
             for (unsigned cells = unsigned(visible >> first) & 0xffffu; cells; cells &= cells - 1) {
                 // Masked cells are skipped.
@@ -405,13 +408,13 @@ __global__ __launch_bounds__(chunk_threads) void chunk_kernel(ChunkParams p) {
         if (mine) score_cells<Traits, Policy>(p, lds, wave);
         arch::barrier();
         chunk_softmax<Traits, Policy>(
-            p, lds, wave, visible_low, visible_high, p.part_m + slot * p.group, p.part_l + slot * p.group);
+            p, lds, lds.q_or_p, wave, visible_low, visible_high, p.part_m + slot * p.group, p.part_l + slot * p.group);
         arch::barrier();
 
         const int head_block = wave / (Traits::head_dim / 32), first_head = head_block * Traits::thread_heads;
         if (first_head >= p.group) return;
         ValuePhase<Traits, Policy> values{p, lds.q_or_p + first_head, int(arch::thread_x()) % Traits::head_dim, {}};
-        values.run(lds, visible_low, visible_high);
+        values.run(lds.rows, visible_low, visible_high);
         float* acc = p.part_acc + (slot * p.group + first_head) * Traits::head_dim;
         arch::forget_origin(values.dim);
 #    pragma unroll

@@ -20,9 +20,7 @@ template <class Arch, int HeadDim> __global__ __launch_bounds__(HeadDim) void ch
         const int head = kv_head * p.group + head_of_group;
         const int lane = int(arch::lane_id());
         int dim = int(arch::thread_x());
-        int width = p.max_width;
-        if (p.widths) width = p.widths[query] < width ? p.widths[query] : width;
-        const int chunks = (width + chunk_cells - 1) / chunk_cells;
+        const int chunks = (ChunkTask::width(p, query) + chunk_cells - 1) / chunk_cells;
         // [chunk] in steps of `group` values, and [chunk, dim] in steps of `group` rows
         const std::int64_t first = (std::int64_t(query) * p.kv_heads + kv_head) * p.chunks * p.group + head_of_group;
         const float *part_m = p.part_m + first, *part_l = p.part_l + first;

@@ -19,6 +19,10 @@ struct ChunkPolicy {
     bool half_wave = false;
     // Probabilities for 16 cells in the lanes of a row, broadcast by the FMA itself instead of read from LDS.
     bool row_share = false;
+    // One workgroup for all chunks of a query and KV head, which merges them itself: q is loaded once, and instead of
+    // an unnormalised output for each chunk (head_dim values a head) its probabilities (64) pass through memory. Needs
+    // as many queries as keep the device busy.
+    bool fused = false;
 };
 
 // The default kernel.
@@ -39,6 +43,14 @@ inline constexpr ChunkPolicy chunk_half_wave_of{.cells_per_step = NC,
     .half_wave = true,
     .row_share = true};
 inline constexpr ChunkPolicy chunk_half_wave = chunk_half_wave_of<8>;
+inline constexpr ChunkPolicy chunk_fused{.cells_per_step = 8,
+    .reduce_scatter = true,
+    .dpp = true,
+    .q_planes = true,
+    .masked_adds = true,
+    .half_wave = true,
+    .row_share = true,
+    .fused = true};
 
 // All that are tested and measured: those above, and the steps from chunk_pre75<8, true> to chunk_half_wave.
 struct NamedChunkPolicy {
@@ -65,6 +77,7 @@ inline constexpr NamedChunkPolicy chunk_policies[] = {
                               .row_share = true}},
     {"half_wave_nc4", chunk_half_wave_of<4>},
     {"half_wave", chunk_half_wave},
+    {"fused", chunk_fused},
 };
 
 } // namespace waveattn
