@@ -1,4 +1,5 @@
 // The Python class AttentionProblem: the checks of every attention call, whichever kernel runs it.
+#include "attention_checks.h"
 #include "attention_problem.h"
 #include "bind_attention.h"
 #include "hip_runtime.h"
@@ -12,48 +13,6 @@ namespace nb = nanobind;
 
 namespace waveattn::python {
 namespace {
-
-std::string device_text(int device) {
-    if (device == host_memory) return "cpu";
-    return (device >= first_emulated ? "emulated:" : "rocm:") + std::to_string(device % first_emulated);
-}
-std::string shape_text(const TensorDesc& tensor) {
-    std::string text = "(";
-    for (int i = 0; i < tensor.rank; ++i) text += (i ? ", " : "") + std::to_string(tensor.shape[i]);
-    return text + ")";
-}
-void swap_head_and_token(TensorDesc& tensor) {
-    std::swap(tensor.shape[1], tensor.shape[2]);
-    std::swap(tensor.stride[1], tensor.stride[2]);
-}
-// For checks that do not look at elements: strides count elements whatever these are.
-TensorView<const std::int8_t, 4> untyped(const TensorDesc& tensor) {
-    TensorView<const std::int8_t, 4> result;
-    result.data = static_cast<const std::int8_t*>(tensor.data);
-    for (int i = 0; i < 4; ++i) result.shape[i] = tensor.shape[i], result.stride[i] = tensor.stride[i];
-    return result;
-}
-
-Causal causal_from(const std::optional<std::string>& text) {
-    if (!text) return Causal::none;
-    if (*text == "top_left") return Causal::top_left;
-    if (*text == "bottom_right") return Causal::bottom_right;
-    throw InvalidArgument("causal must be None, 'top_left' or 'bottom_right', got '" + *text + "'");
-}
-
-void check_memory(const AttentionProblem& problem, const TensorDesc& out) {
-    require(!out.read_only, "out is read-only");
-    for (int i = 0; i < out.rank; ++i)
-        require(
-            out.shape[i] <= 1 || out.stride[i] != 0, "out has stride 0 along axis ", i, ": its elements share memory");
-    const auto begin = [](const TensorDesc& tensor) { return reinterpret_cast<std::uintptr_t>(tensor.data); };
-    const auto end = [&](const TensorDesc& tensor) { return begin(tensor) + std::uintptr_t(tensor.span_bytes()); };
-    const std::pair<const char*, const TensorDesc*> inputs[] = {
-        {"q", &problem.q}, {"k", &problem.k}, {"v", &problem.v}};
-    for (const auto& [name, input] : inputs)
-        require(out.empty() || input->empty() || end(out) <= begin(*input) || end(*input) <= begin(out),
-            "out overlaps the memory of ", name);
-}
 
 // Runs `check`, whose texts give shapes in (batch, head, token, dim) order, and says so where the caller's order
 // differs.
@@ -84,15 +43,8 @@ void make_problem(AttentionProblem* self, const Tensor& q, const Tensor& k, cons
     if (problem.bshd)
         for (TensorDesc* tensor : {&problem.q, &problem.k, &problem.v}) swap_head_and_token(*tensor);
 
-    // An output that fits, so that only the inputs are judged here.
-    static constexpr std::int8_t somewhere = 0;
-    auto o = untyped(problem.q);
-    o.data = &somewhere;
-    o.shape[3] = problem.v.shape[3];
-    AttentionOptions options;
-    options.scale = problem.scale;
-    problem.shape = in_callers_order(problem,
-        [&] { return check_attention(untyped(problem.q), untyped(problem.k), untyped(problem.v), o, options); });
+    problem.shape =
+        in_callers_order(problem, [&] { return check_inputs(problem.q, problem.k, problem.v, problem.scale); });
     new (self) AttentionProblem(problem);
 }
 
@@ -110,7 +62,10 @@ void set_out(AttentionProblem& self, const Tensor& out) {
         check_attention(untyped(self.q), untyped(self.k), untyped(self.v), untyped(logical), options);
         return 0;
     });
-    check_memory(self, logical);
+    check_writable(logical);
+    check_apart(logical, "q", self.q);
+    check_apart(logical, "k", self.k);
+    check_apart(logical, "v", self.v);
     self.out = logical;
 }
 void set_lse(AttentionProblem& self, const Tensor& lse) {

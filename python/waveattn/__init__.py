@@ -9,12 +9,17 @@ it, ``python -m waveattn demo`` compares every target with a reference on inputs
 
 from ._core import __version__
 from ._runtime import devices, info, is_available
-from .functional import flash_attention
+from .decoding import Fp8KVCache, Int8KVCache, decode
+from .functional import flash_attention, softmax
 
 __all__ = [
+    "Fp8KVCache",
+    "Int8KVCache",
     "__version__",
+    "decode",
     "devices",
     "flash_attention",
     "info",
     "is_available",
+    "softmax",
 ]

@@ -97,3 +97,37 @@ def flash_attention(
     if out is None:
         result = adapter.deliver(result, q)
     return (result, adapter.deliver(lse, q)) if return_lse else result
+
+
+def run_softmax(adapter: _arrays.Adapter, x: Any, out: Any, device: str | None) -> Any:
+    """Checks and launches; returns the result."""
+    source = adapter.tensor("x", x)
+    if source.dtype_name not in ("float32", "bfloat16", "float16"):
+        raise NotImplementedError(f"softmax supports float32, bfloat16 and float16, got {source.dtype_name}")
+    if not 1 <= source.ndim <= 4:
+        raise ValueError(f"x must have 1 to 4 dimensions, got {source.ndim}")
+    ordinal = _arrays.place(source.device, device)
+    if out is None:
+        out = adapter.empty(source.shape, x)
+    target = adapter.tensor("out", out, writable=True)
+    if target.device != source.device:
+        raise ValueError("out must be on the device of x")
+    _core.softmax(source, target, ordinal, _arrays.stream_for(adapter, ordinal))
+    return out
+
+
+def softmax(x: Any, *, out: Any = None, device: str | None = None, stream: int | None = None) -> Any:
+    """``exp(x) / sum(exp(x))`` along the last axis, in float32 arithmetic.
+
+    ``x``: 1 to 4 dimensions, float32, bfloat16 or float16, last stride 1; the result has its shape and dtype. A row with
+    a NaN or +inf, or of -inf only, becomes NaN. The other arguments and the errors are those of ``flash_attention``.
+    """
+    if _arrays.is_torch(x):
+        if stream is not None:
+            raise ValueError("torch tensors run on torch's current stream; use torch.cuda.stream() instead of stream=")
+        from . import torch_ops
+
+        return torch_ops.softmax(x, out, device)
+    adapter = _arrays.adapter_of("x", x, stream)
+    result = run_softmax(adapter, x, out, device)
+    return result if out is not None else adapter.deliver(result, x)

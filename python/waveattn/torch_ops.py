@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from . import _arrays, functional
+from . import _arrays, decoding, functional
 
 _library = torch.library.Library("waveattn", "DEF")
 _options = (
@@ -18,6 +18,14 @@ _options = (
 # An operation may not return one of its arguments, so the variant with out returns the LSE only.
 _library.define(f"flash_attention(Tensor q, Tensor k, Tensor v, {_options}) -> (Tensor, Tensor)")
 _library.define(f"flash_attention_out(Tensor q, Tensor k, Tensor v, Tensor(a!) out, {_options}) -> Tensor")
+_decode_options = (
+    "Tensor? k_scale=None, Tensor? v_scale=None, Tensor? kv_lens=None, int? kv_len=None, str? causal=None, "
+    "float? scale=None, bool return_lse=False, int splits=0, str? device=None"
+)
+_library.define(f"decode(Tensor q, Tensor k, Tensor v, {_decode_options}) -> (Tensor, Tensor)")
+_library.define(f"decode_out(Tensor q, Tensor k, Tensor v, Tensor(a!) out, {_decode_options}) -> Tensor")
+_library.define("softmax(Tensor x, str? device=None) -> Tensor")
+_library.define("softmax_out(Tensor x, Tensor(a!) out, str? device=None) -> ()")
 
 
 def _implementation(
@@ -91,11 +99,85 @@ def _fake_lse(q: torch.Tensor, return_lse: bool, layout: str) -> torch.Tensor:
     return q.new_empty((batch, heads, tokens) if return_lse else (0,), dtype=torch.float32)
 
 
-for _key in ("CPU", "CUDA"):  # torch for ROCm uses the CUDA key
-    _library.impl("flash_attention", _implementation, _key)
-    _library.impl("flash_attention_out", _implementation_out, _key)
-torch.library.register_fake("waveattn::flash_attention", _fake, lib=_library)
-torch.library.register_fake("waveattn::flash_attention_out", _fake_out, lib=_library)
+def _decode_into(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    out: torch.Tensor | None,
+    k_scale: torch.Tensor | None = None,
+    v_scale: torch.Tensor | None = None,
+    kv_lens: torch.Tensor | None = None,
+    kv_len: int | None = None,
+    causal: str | None = None,
+    scale: float | None = None,
+    return_lse: bool = False,
+    splits: int = 0,
+    device: str | None = None,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    result, lse = decoding.run_decode(
+        _arrays.torch_adapter(),
+        q,
+        k,
+        v,
+        (k_scale, v_scale),
+        kv_lens,
+        kv_len,
+        out,
+        causal,
+        scale,
+        return_lse,
+        splits,
+        device,
+    )
+    return result, q.new_empty(0, dtype=torch.float32) if lse is None else lse
+
+
+def _decode(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *options: Any, **named: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    return _decode_into(q, k, v, None, *options, **named)
+
+
+def _decode_out(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, out: torch.Tensor, *options: Any, **named: Any) -> torch.Tensor:
+    return _decode_into(q, k, v, out, *options, **named)[1]
+
+
+def _fake_decode_lse(q: torch.Tensor, *options: Any, **named: Any) -> torch.Tensor:
+    wanted = named.get("return_lse", options[6] if len(options) > 6 else False)
+    return q.new_empty(q.shape[:3] if wanted else (0,), dtype=torch.float32)
+
+
+def _fake_decode(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *options: Any, **named: Any
+) -> tuple[torch.Tensor, torch.Tensor]:
+    return q.new_empty((*q.shape[:3], v.shape[3])), _fake_decode_lse(q, *options, **named)
+
+
+def _fake_decode_out(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, out: torch.Tensor, *options: Any, **named: Any
+) -> torch.Tensor:
+    return _fake_decode_lse(q, *options, **named)
+
+
+def _softmax(x: torch.Tensor, device: str | None = None) -> torch.Tensor:
+    result: torch.Tensor = functional.run_softmax(_arrays.torch_adapter(), x, None, device)
+    return result
+
+
+def _softmax_out(x: torch.Tensor, out: torch.Tensor, device: str | None = None) -> None:
+    functional.run_softmax(_arrays.torch_adapter(), x, out, device)
+
+
+_implementations = {
+    "flash_attention": (_implementation, _fake),
+    "flash_attention_out": (_implementation_out, _fake_out),
+    "decode": (_decode, _fake_decode),
+    "decode_out": (_decode_out, _fake_decode_out),
+    "softmax": (_softmax, lambda x, device=None: x.new_empty(x.shape)),
+    "softmax_out": (_softmax_out, lambda x, out, device=None: None),
+}
+for _name, (_real, _of_fakes) in _implementations.items():
+    for _key in ("CPU", "CUDA"):  # torch for ROCm uses the CUDA key
+        _library.impl(_name, _real, _key)
+    torch.library.register_fake(f"waveattn::{_name}", _of_fakes, lib=_library)
 
 
 def check_no_gradient(*tensors: Any) -> None:
@@ -119,18 +201,57 @@ def flash_attention(
     device: str | None,
 ) -> Any:
     """``waveattn.flash_attention`` for torch tensors."""
-    for name, tensor in (("k", k), ("v", v)):
-        if not isinstance(tensor, torch.Tensor):
-            raise TypeError(f"{name} must be a torch.Tensor like q, got {type(tensor).__name__}")
-    if out is not None and not isinstance(out, torch.Tensor):
-        raise TypeError(f"out must be a torch.Tensor like q, got {type(out).__name__}")
+    _check_same_device(q, k=k, v=v, out=out)
     check_no_gradient(q, k, v, out)
-    if q.device != k.device or q.device != v.device or (out is not None and out.device != q.device):
-        devices = ", ".join(str(t.device) for t in (q, k, v, out) if t is not None)
-        raise ValueError(f"all tensors must be on the same device, got {devices}")
     options = (causal, scale, return_lse, layout, backend, device)
     if out is not None:
         lse = torch.ops.waveattn.flash_attention_out.default(q, k, v, out, *options)
         return (out, lse) if return_lse else out
     result, lse = torch.ops.waveattn.flash_attention.default(q, k, v, *options)
     return (result, lse) if return_lse else result
+
+
+def _check_same_device(first: torch.Tensor, **others: Any) -> None:
+    for name, tensor in others.items():
+        if tensor is None:
+            continue
+        if not isinstance(tensor, torch.Tensor):
+            raise TypeError(f"{name} must be a torch.Tensor like the first argument, got {type(tensor).__name__}")
+        if tensor.device != first.device:
+            raise ValueError(f"all tensors must be on the same device, got {first.device} and {tensor.device} for {name}")
+
+
+def decode(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    scales: tuple[Any, Any],
+    kv_lens: torch.Tensor | None,
+    kv_len: int | None,
+    causal: str | None,
+    scale: float | None,
+    return_lse: bool,
+    out: torch.Tensor | None,
+    splits: int,
+    device: str | None,
+) -> Any:
+    """``waveattn.decode`` for torch tensors."""
+    _check_same_device(q, k=k, v=v, k_scale=scales[0], v_scale=scales[1], kv_lens=kv_lens, out=out)
+    check_no_gradient(q, k, v, out)
+    options = (*scales, kv_lens, kv_len, causal, scale, return_lse, splits, device)
+    if out is not None:
+        lse = torch.ops.waveattn.decode_out.default(q, k, v, out, *options)
+        return (out, lse) if return_lse else out
+    result, lse = torch.ops.waveattn.decode.default(q, k, v, *options)
+    return (result, lse) if return_lse else result
+
+
+def softmax(x: torch.Tensor, out: torch.Tensor | None, device: str | None) -> torch.Tensor:
+    """``waveattn.softmax`` for torch tensors."""
+    _check_same_device(x, out=out)
+    check_no_gradient(x, out)
+    if out is not None:
+        torch.ops.waveattn.softmax_out.default(x, out, device)
+        return out
+    result: torch.Tensor = torch.ops.waveattn.softmax.default(x, device)
+    return result

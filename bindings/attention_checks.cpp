@@ -1,0 +1,57 @@
+#include "attention_checks.h"
+#include "hip_runtime.h"
+
+namespace waveattn::python {
+
+std::string device_text(int device) {
+    if (device == host_memory) return "cpu";
+    return (device >= first_emulated ? "emulated:" : "rocm:") + std::to_string(device % first_emulated);
+}
+std::string shape_text(const TensorDesc& tensor) {
+    std::string text = "(";
+    for (int i = 0; i < tensor.rank; ++i) text += (i ? ", " : "") + std::to_string(tensor.shape[i]);
+    return text + ")";
+}
+void swap_head_and_token(TensorDesc& tensor) {
+    std::swap(tensor.shape[1], tensor.shape[2]);
+    std::swap(tensor.stride[1], tensor.stride[2]);
+}
+TensorView<const std::int8_t, 4> untyped(const TensorDesc& tensor) {
+    TensorView<const std::int8_t, 4> result;
+    result.data = static_cast<const std::int8_t*>(tensor.data);
+    for (int i = 0; i < 4; ++i) result.shape[i] = tensor.shape[i], result.stride[i] = tensor.stride[i];
+    return result;
+}
+
+Causal causal_from(const std::optional<std::string>& text) {
+    if (!text) return Causal::none;
+    if (*text == "top_left") return Causal::top_left;
+    if (*text == "bottom_right") return Causal::bottom_right;
+    throw InvalidArgument("causal must be None, 'top_left' or 'bottom_right', got '" + *text + "'");
+}
+
+void check_writable(const TensorDesc& out) {
+    require(!out.read_only, "out is read-only");
+    for (int i = 0; i < out.rank; ++i)
+        require(
+            out.shape[i] <= 1 || out.stride[i] != 0, "out has stride 0 along axis ", i, ": its elements share memory");
+}
+void check_apart(const TensorDesc& out, const char* name, const TensorDesc& input) {
+    if (out.empty() || input.empty()) return;
+    const auto begin = [](const TensorDesc& tensor) { return reinterpret_cast<std::uintptr_t>(tensor.data); };
+    const auto end = [&](const TensorDesc& tensor) { return begin(tensor) + std::uintptr_t(tensor.span_bytes()); };
+    require(end(out) <= begin(input) || end(input) <= begin(out), "out overlaps the memory of ", name);
+}
+
+AttentionShape check_inputs(
+    const TensorDesc& q, const TensorDesc& k, const TensorDesc& v, const std::optional<float>& scale) {
+    static constexpr std::int8_t somewhere = 0;
+    auto fitting = untyped(q);
+    fitting.data = &somewhere;
+    fitting.shape[3] = v.shape[3];
+    AttentionOptions options;
+    options.scale = scale;
+    return check_attention(untyped(q), untyped(k), untyped(v), fitting, options);
+}
+
+} // namespace waveattn::python
