@@ -1,47 +1,15 @@
-#include "chunk_case.h"
-#include "chunk_kernels.h"
-
-#include <doctest/doctest.h>
+#include "chunk_check.h"
 
 using namespace waveattn;
 using namespace waveattn::test;
 
 namespace {
 
-// All kernels against the host's canonical order, bit for bit, and against float64.
-void check(const ChunkShape& shape, const std::vector<NamedPolicy>& policies) {
-    INFO(shape.text());
-    const ChunkCase problem(shape);
-    const ChunkDevice device(problem);
-    const auto reference = chunk_reference(problem);
-    const auto oracle = chunk_oracle(problem);
-    std::vector<float> lse;
-    for (const auto& policy : policies) {
-        INFO(policy.name);
-        const auto result = device.run(policy.run);
-        CHECK(result.guards_intact);
-        CHECK(different_bits(result.o, reference) == 0);
-        CHECK(compare(result.o, oracle.o).max_abs <= oracle.o_tolerance);
-        CHECK(compare(result.lse, oracle.lse).max_abs <= oracle.lse_tolerance);
-        if (lse.empty()) lse = result.lse;
-        CHECK(different_bits(result.lse, lse) == 0);
-    }
-}
 void check_shipped(const ChunkShape& shape) {
-    check(shape, shipped_policies(shape.head_dim, shape.format, shape.group));
+    check_chunk(shape, shipped_policies(shape.head_dim, shape.format, shape.group));
 }
 
 } // namespace
-
-TEST_CASE("all policies compute the canonical bits") {
-    ChunkShape shape;
-    SUBCASE("one chunk and a tail") { shape.widths = {70}; }
-    SUBCASE("masked pages") { shape.cells = 150, shape.widths = {140}, shape.masked_every = 3; }
-    SUBCASE("contiguous, without a selection") {
-        shape.contiguous = true, shape.select = false, shape.widths = {100}, shape.data = Data::sinks;
-    }
-    check(shape, all_policies());
-}
 
 TEST_CASE("every format and head_dim") {
     // group sizes below the padded one of their kernel, too
@@ -74,7 +42,7 @@ TEST_CASE("every group of 1 to 16") {
         shape.widths = {37};
         INFO(group);
         // The kernel for 16 heads runs them all, padded.
-        check(shape, shipped_policies(64, KvFormat::int8, 16));
+        check_chunk(shape, shipped_policies(64, KvFormat::int8, 16));
     }
 }
 

@@ -208,6 +208,7 @@ template <class Traits, ChunkPolicy Policy> struct ScoreTree {
     }
     template <int Lane> WAVEATTN_DEVICE static void keep_in_lane(float& mine, float value) {
         mine = arch::lane_id() == unsigned(Lane) ? value : mine;
+        if constexpr (Lane % 6 == 5) arch::forget_origin(mine); // six butterflies at a time: more need more registers
     }
 
     // The head whose sums a lane ends with, or -1 where another lane has the same.
