@@ -15,6 +15,11 @@ namespace waveattn::iop {
 template <class T> WAVEATTN_HOST_DEVICE constexpr float decode(T code) { return to_float(code); }
 template <class T> WAVEATTN_HOST_DEVICE constexpr T encode(float value) { return from_float<T>(value); }
 
+// Host versions of what the device has versions of: a call then finds the one of its side.
+inline float decode(float16 code) { return to_float(code); }
+inline float decode(float8_e4m3fn code) { return to_float(code); }
+inline float decode(float8_e4m3fnuz code) { return to_float(code); }
+
 // exp(x) in fp32; on a device 2^(x log2 e), whose relative error grows with |x| to about |x| * 6e-8.
 inline float exponential(float x) { return std::exp(x); }
 
