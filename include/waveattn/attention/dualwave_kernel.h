@@ -28,7 +28,7 @@ struct FlashAttentionDualwaveSwp {
     // `item` is the place in the work list.
     WAVEATTN_DEVICE static void exec(const detail::DualwaveParams<T>& p, unsigned item_index) {
         alignas(16) __shared__ char k0[Lds::k_bytes], k1[Lds::k_bytes], k2[Lds::k_bytes];
-        alignas(16) __shared__ char v0[Lds::v_bytes], v1[Lds::v_bytes], v2[Lds::v_bytes];
+        alignas(16) __shared__ char v0[Lds::v_slot_bytes], v1[Lds::v_slot_bytes], v2[Lds::v_slot_bytes];
 
         if (p.repair) {
             int flags = 0;
@@ -41,7 +41,6 @@ struct FlashAttentionDualwaveSwp {
         const int wave = arch::uniform(int(arch::thread_x() / 64)), lane = int(arch::lane_id());
         const bool second = Wave::Tile::staggered && wave >= 4;
         const int block_row = item.q_block * Shape::block_q, wave_row = block_row + 32 * detail::dualwave_chunk(wave);
-        const int row = wave_row + lane % 32;
         const int first_key = item.split * p.split_tiles * 64;
         const int keys = arch::min(p.kv_len - first_key, p.split_tiles * 64); // of this split
         // Keys of it that a row sees.
@@ -57,83 +56,89 @@ struct FlashAttentionDualwaveSwp {
         const int full_tiles = seen_by(wave_row) / 64;
 
         Wave w;
-        w.k_slot[0] = (arch::LdsPointer<char>)k0, w.k_slot[1] = (arch::LdsPointer<char>)k1;
-        w.v_slot[0] = (arch::LdsPointer<char>)v0, w.v_slot[1] = (arch::LdsPointer<char>)v1;
-        if constexpr (ring == 3) w.k_slot[2] = (arch::LdsPointer<char>)k2, w.v_slot[2] = (arch::LdsPointer<char>)v2;
+        Staging staging; // apart from the registers' arrays, which the compiler takes apart later
+        const detail::DualwaveSlots k_slots = slots(k0, k1, k2), v_slots = slots(v0, v1, v2);
         w.k_lane = unsigned(Lds::k_lane(lane)), w.v_lane = unsigned(Lds::v_lane(lane));
-        w.limit = seen_by(row) - 4 * (lane / 32);
         w.scale = p.scale_log2;
+
+        // Keys of tile j that this lane's query sees, less the lane's offset in a run of eight keys; computed anew each
+        // time, for it is rare and would hold a register in the main loop.
+        const auto visible = [&](int j) {
+            const int now = arch::lane_id_again();
+            return seen_by(wave_row + now % 32) - 4 * (now / 32) - 64 * j;
+        };
 
         // Start the loads of the first tiles, then load q.
         const int staged_keys = arch::min(keys, tiles * 64);
-        w.staging.k.open(p.k.at(item.batch, item.kv_head, first_key), p.k.stride[2], staged_keys);
-        w.staging.v.open(p.v.at(item.batch, item.kv_head, first_key), p.v.stride[2], staged_keys);
-        w.staging.prepare(wave, lane, p.head_dim, p.head_dim_v, p.aligned);
-        w.staging.fill_k(w.k_slot[0]);
-        w.staging.fill_k(w.k_slot[1]);
+        staging.k.open(p.k.at(item.batch, item.kv_head, first_key), p.k.stride[2], staged_keys);
+        staging.v.open(p.v.at(item.batch, item.kv_head, first_key), p.v.stride[2], staged_keys);
+        staging.prepare(wave, lane, p.head_dim, p.head_dim_v, p.aligned);
+        staging.fill_k(k_slots.template at<0>());
+        staging.fill_k(k_slots.template at<1>());
         if constexpr (ring == 3) {
-            w.staging.fill_v(w.v_slot[0]);
-            w.staging.fill_k(w.k_slot[2]);
+            staging.fill_v(v_slots.template at<0>());
+            staging.fill_k(k_slots.template at<2>());
         }
-        w.staging.start();
+        staging.start();
         load_q(w, p, item, wave_row, lane);
 
         // Prologue: scores of tile 0 and the basis.
         w.template arrive<3>();
         if (second) w.template arrive<2>();
 #    pragma unroll
-        for (int i = 0; i < Shape::mfmas; ++i) w.read_k(w.k_slot[0], i);
+        for (int i = 0; i < Shape::mfmas; ++i) w.read_k(k_slots.template at<0>(), i);
 #    pragma unroll
         for (int d = 0; d < Shape::dim_blocks; ++d) w.o[d] = arch::float16v{};
         w.sum[0] = w.sum[1] = 0.f;
-        w.template score_phase<true>(w.v_slot[0], [&] { w.staging.load_v(w.v_slot[1]); });
-        w.first_phase(full_tiles == 0, w.k_slot[1], [&] { w.staging.load_k(w.k_slot[0]); });
+        w.template score_phase<true>(
+            staging, k_slots.template at<0>(), v_slots.template at<0>(), v_slots.template at<Wave::v_lead>());
+        w.first_phase(
+            staging, full_tiles == 0, visible(0), k_slots.template at<1>(), k_slots.template at<Wave::k_lead % ring>());
 
         // Main loop: three tiles a trip (slots are constants) while no key is hidden, then tile by tile with masks.
         const int full_end = arch::min(full_tiles, wave_tiles);
-        const int span = Staging::Stream::span_tiles(w.staging.k.tile_bytes, w.staging.v.tile_bytes) / 3 * 3;
+        const int span = Staging::Stream::span_tiles(staging.k.tile_bytes, staging.v.tile_bytes) / 3 * 3;
         int j = 1;
         for (int end = 1; j + 3 <= full_end;) {
             end = arch::min(full_end, j + span);
-            w.staging.renew();
+            staging.renew();
 #    pragma unroll 1
             for (; j + 3 <= end; j += 3) {
-                body<1, false>(w, j);
-                body<2, false>(w, j + 1);
-                body<0, false>(w, j + 2);
+                body<1, false>(w, staging, k_slots, v_slots, [&] { return visible(j); });
+                body<2, false>(w, staging, k_slots, v_slots, [&] { return visible(j + 1); });
+                body<0, false>(w, staging, k_slots, v_slots, [&] { return visible(j + 2); });
             }
         }
 #    pragma unroll 1
         while (j < wave_tiles) {
-            w.staging.renew();
-            body<1, true>(w, j);
+            staging.renew();
+            body<1, true>(w, staging, k_slots, v_slots, [&] { return visible(j); });
             if (++j == wave_tiles) break;
-            body<2, true>(w, j);
+            body<2, true>(w, staging, k_slots, v_slots, [&] { return visible(j); });
             if (++j == wave_tiles) break;
-            body<0, true>(w, j);
+            body<0, true>(w, staging, k_slots, v_slots, [&] { return visible(j); });
             ++j;
         }
 
         // Epilogue: the last tile's exponentials and products.
         {
-            const int slot = (wave_tiles - 1) % ring;
-            arch::LdsPointer<char> source = slot == 0 ? w.v_slot[0] : slot == 1 ? w.v_slot[1] : w.v_slot[2];
+            const auto source = any_slot(v_slots, wave_tiles - 1);
 #    pragma unroll
             for (int i = 0; i < Shape::mfmas; ++i) w.read_v(source, i);
 #    pragma unroll
-            for (int i = 0; i < Shape::mfmas; ++i) w.finish_step(i);
+            for (int i = 0; i < Shape::mfmas; ++i) w.score_work(i);
             arch::wait_lds<0>();
 #    pragma unroll
-            for (int i = 0; i < Shape::mfmas; ++i) w.value_step(i);
+            for (int i = 0; i < Shape::mfmas; ++i) w.value_step(i), w.value_work(i);
         }
         store(w, p, item, item_index, wave, wave_row, arch::lane_id_again());
         // Loads and barriers of tiles that only later rows see.
 #    pragma unroll 1
         for (int i = wave_tiles; i < tiles; ++i) {
             w.template arrive<1>();
-            w.staging.load_v(slot_of(w.v_slot, i + Wave::v_lead));
+            staging.fill_v(any_slot(v_slots, i + Wave::v_lead));
             w.template arrive<1>();
-            w.staging.load_k(slot_of(w.k_slot, i + Wave::k_lead));
+            staging.fill_k(any_slot(k_slots, i + Wave::k_lead));
         }
         // Nothing may still be on its way to LDS when the workgroup ends; and the groups' barriers must pair up.
         arch::wait<0, 0>();
@@ -141,16 +146,23 @@ struct FlashAttentionDualwaveSwp {
     }
 
 private:
-    WAVEATTN_DEVICE static arch::LdsPointer<char> slot_of(arch::LdsPointer<char> (&slots)[3], int tile) {
-        const int slot = tile % ring;
-        return slot == 0 ? slots[0] : slot == 1 ? slots[1] : slots[2];
+    using Slots = detail::DualwaveSlots;
+    WAVEATTN_DEVICE static Slots slots(char* a, char* b, char* c) {
+        return {(arch::LdsPointer<char>)a, (arch::LdsPointer<char>)b, ring == 3 ? (arch::LdsPointer<char>)c : nullptr};
     }
+    WAVEATTN_DEVICE static arch::LdsPointer<char> any_slot(Slots slots, int tile) {
+        const int slot = tile % ring;
+        return slot == 0 ? slots.first : slot == 1 ? slots.second : slots.third;
+    }
+
     // Tile j = Slot modulo ring.
-    template <int Slot, bool Masked> WAVEATTN_DEVICE static void body(Wave& w, int j) {
-        constexpr int previous = (Slot + ring - 1) % ring, next = (Slot + 1) % ring;
-        w.template score_phase<false>(
-            w.v_slot[previous], [&] { w.staging.load_v(w.v_slot[(Slot + Wave::v_lead) % ring]); });
-        w.template value_phase<Masked>(j, w.k_slot[next], [&] { w.staging.load_k(w.k_slot[Slot]); });
+    template <int Slot, bool Masked, class Visible>
+    WAVEATTN_DEVICE static void body(Wave& w, Staging& staging, Slots k_slots, Slots v_slots, Visible visible) {
+        const auto previous_v = v_slots.template at<(Slot + ring - 1) % ring>();
+        w.template score_phase<false>(staging, k_slots.template at<Slot % ring>(), previous_v,
+            v_slots.template at<(Slot + Wave::v_lead) % ring>());
+        w.template value_phase<Masked>(staging, visible, previous_v, k_slots.template at<(Slot + 1) % ring>(),
+            k_slots.template at<(Slot + Wave::k_lead) % ring>());
     }
 
     // B fragments of q: the lane's query, dims 16 step + 8 (lane / 32) + 0..7. Rows and dims outside are 0.
@@ -210,7 +222,7 @@ private:
                                          : nullptr;
         if (lse && lane < 32 && inside) {
             // The head room is taken out of the sum first, exactly: the logarithm then is of a number of moderate size.
-            float basis = w.basis, scaled = sum;
+            float basis = -w.lift, scaled = sum;
             if constexpr (Basis == SoftmaxBasis::pinned)
                 if (basis > Wave::unseen) basis -= Wave::pinned_room, scaled *= __builtin_exp2f(Wave::pinned_room);
             *lse = sum == 0.f ? -arch::infinity : (basis + arch::log2(scaled)) * arch::ln2;

@@ -16,77 +16,80 @@ namespace waveattn::detail {
 // A tensor's rows of one (batch, head), tile after tile, behind a buffer resource. All members are the same in the
 // wave.
 template <class T> struct DualwaveStream {
-    // Lane offsets are counted from so far below the first row: an instruction's immediate, which moves both the memory
-    // and the LDS address, can then be taken back without a negative offset.
+    // Offsets are counted from so far below the first row: an instruction's immediate, which moves both the memory and
+    // the LDS address, can then be taken back without a negative offset.
     static constexpr unsigned below = 2048;
 
-    const char* base;        // of the first row of the present span
-    std::int64_t left;       // bytes from base to the end of the last row that is wanted
-    unsigned at, span_bytes; // offset of the next tile in the span, and where nothing is left of it
+    const char* base;  // of the first row of the present span
+    std::int64_t left; // bytes from base to the end of the last row that is wanted
+    unsigned at, end;  // offset of the next tile in the span, and where nothing is left of it
     unsigned tile_bytes, row_bytes;
-    arch::BufferResource resource;
 
     WAVEATTN_DEVICE void open(const T* first_row, std::int64_t row_stride, std::int32_t rows) {
         base = reinterpret_cast<const char*>(first_row);
         row_bytes = unsigned(row_stride * std::int64_t(sizeof(T)));
         tile_bytes = row_bytes * 64;
         left = std::int64_t(row_bytes) * rows;
-        at = 0;
+        at = below;
         renew();
     }
     // Starts a span at the next tile: resources bound at most 2 GiB.
     WAVEATTN_DEVICE void renew() {
-        constexpr std::int64_t most = 0x7fffffff - below;
-        base += at, left -= at, at = 0;
-        span_bytes = unsigned(left < 0 ? 0 : left < most ? left : most);
-        resource = arch::buffer_resource(base - below, span_bytes + below);
+        constexpr std::int64_t most = 0x7fffffff - 2 * below;
+        base += at - below, left -= at - below, at = below;
+        end = unsigned(left < 0 ? 0 : left < most ? left : most) + below;
+    }
+    // Not a member: a resource in memory keeps the compiler from taking the struct apart.
+    WAVEATTN_DEVICE arch::BufferResource resource() const { return arch::buffer_resource(base - below, end); }
+    // The offset of the next tile, `rows` further, less the immediate.
+    template <int Immediate> WAVEATTN_DEVICE unsigned offset(unsigned rows) const {
+        return at + (rows * row_bytes - unsigned(Immediate));
     }
     // Tiles that a span holds surely, of two streams side by side.
     WAVEATTN_DEVICE static int span_tiles(unsigned a, unsigned b) { return int(0x7fff0000u / (a > b ? a : b)); }
     // Past the end of the span every lane is out of bounds.
     WAVEATTN_DEVICE void advance() {
         at += tile_bytes;
-        at = at < span_bytes ? at : span_bytes;
+        at = at < end ? at : end;
     }
 };
 
-// Straight to LDS. A wave fills `units / 8` units of a tile by one instruction each.
+// Straight to LDS. A wave fills `units / 8` units of a tile by one instruction each; its units are neighbours, and so
+// are their rows.
 template <class T, int HeadDim> struct DualwaveDirect {
     using Lds = DualwaveLdsGfx950<HeadDim>;
     using Stream = DualwaveStream<T>;
     static constexpr bool direct = true;
     static constexpr int loads = Lds::units / 8; // instructions of a wave for a tile
     Stream k, v;
-    unsigned k_lane[loads], v_lane[loads]; // lane offsets of the wave's units
-    unsigned k_lds, v_lds;                 // of the wave's first unit, within a slot
+    unsigned k_lane, v_lane; // lane offsets in the wave's first unit
+    unsigned k_lds, v_lds;   // of that unit, within a slot
 
     WAVEATTN_DEVICE void prepare(int wave, int lane, int head_dim, int head_dim_v, bool) {
-        const int place = lane / Lds::chunks, chunk = lane % Lds::chunks;
+        const int unit = wave * loads, place = lane / Lds::chunks, chunk = lane % Lds::chunks;
         constexpr unsigned outside = 0x80000000u; // beyond every bound: the chunk is filled with zeros
-#    pragma unroll
-        for (int i = 0; i < loads; ++i) {
-            const int unit = wave * loads + i;
-            k_lane[i] = unsigned(Lds::k_row(unit, place)) * k.row_bytes + unsigned(16 * chunk - i * Lds::k_unit);
-            v_lane[i] = unsigned(Lds::v_row(unit, place)) * v.row_bytes + unsigned(16 * chunk - i * Lds::v_unit);
-            k_lane[i] = 8 * chunk < head_dim ? k_lane[i] + Stream::below : outside;
-            v_lane[i] = 8 * chunk < head_dim_v ? v_lane[i] + Stream::below : outside;
-        }
-        k_lds = unsigned(arch::uniform(wave * loads * Lds::k_unit));
-        v_lds = unsigned(arch::uniform(wave * loads * Lds::v_unit));
+        k_lane = unsigned(Lds::k_row(unit, place)) * k.row_bytes + unsigned(16 * chunk);
+        v_lane = unsigned(Lds::v_row(unit, place)) * v.row_bytes + unsigned(16 * chunk);
+        if (8 * chunk >= head_dim) k_lane = outside;
+        if (8 * chunk >= head_dim_v) v_lane = outside;
+        k_lds = unsigned(unit * Lds::k_unit), v_lds = unsigned(unit * Lds::v_unit);
     }
     WAVEATTN_DEVICE void renew() { k.renew(), v.renew(); }
     WAVEATTN_DEVICE void start() {}
-    WAVEATTN_DEVICE void fill_k(arch::LdsPointer<char> slot) { load_k(slot); }
-    WAVEATTN_DEVICE void fill_v(arch::LdsPointer<char> slot) { load_v(slot); }
-    WAVEATTN_DEVICE void load_k(arch::LdsPointer<char> slot) {
-        arch::buffer_load_to_lds<0>(k.resource, slot + k_lds, k_lane[0], k.at);
-        if constexpr (loads == 2) arch::buffer_load_to_lds<Lds::k_unit>(k.resource, slot + k_lds, k_lane[1], k.at);
-        k.advance();
+    // A tile at once, or instruction by instruction (0 and 1; one of them does nothing where a single one is enough).
+    WAVEATTN_DEVICE void fill_k(arch::LdsPointer<char> slot) { load_k<0>(slot), load_k<1>(slot); }
+    WAVEATTN_DEVICE void fill_v(arch::LdsPointer<char> slot) { load_v<0>(slot), load_v<1>(slot); }
+    template <int I> WAVEATTN_DEVICE void load_k(arch::LdsPointer<char> slot) {
+        constexpr int skip = I * Lds::k_unit;
+        if constexpr (I < loads)
+            arch::buffer_load_to_lds<skip>(k.resource(), slot + k_lds, k_lane, k.template offset<skip>(I));
+        if constexpr (I == 1) k.advance();
     }
-    WAVEATTN_DEVICE void load_v(arch::LdsPointer<char> slot) {
-        arch::buffer_load_to_lds<0>(v.resource, slot + v_lds, v_lane[0], v.at);
-        if constexpr (loads == 2) arch::buffer_load_to_lds<Lds::v_unit>(v.resource, slot + v_lds, v_lane[1], v.at);
-        v.advance();
+    template <int I> WAVEATTN_DEVICE void load_v(arch::LdsPointer<char> slot) {
+        constexpr int skip = I * Lds::v_unit;
+        if constexpr (I < loads)
+            arch::buffer_load_to_lds<skip>(v.resource(), slot + v_lds, v_lane, v.template offset<skip>(I));
+        if constexpr (I == 1) v.advance();
     }
 };
 
@@ -121,8 +124,12 @@ template <class T, class Arch, int HeadDim> struct DualwaveRegisters {
     WAVEATTN_DEVICE void start() { fetch_v(); }
     WAVEATTN_DEVICE void fill_k(arch::LdsPointer<char> slot) { fetch_rows(k, head_dim), put_k(slot); }
     WAVEATTN_DEVICE void fill_v(arch::LdsPointer<char> slot) { fetch_v(), put_v(slot); }
-    WAVEATTN_DEVICE void load_k(arch::LdsPointer<char> slot) { put_k(slot), fetch_v(); }
-    WAVEATTN_DEVICE void load_v(arch::LdsPointer<char> slot) { put_v(slot), fetch_rows(k, head_dim); }
+    template <int I> WAVEATTN_DEVICE void load_k(arch::LdsPointer<char> slot) {
+        if constexpr (I == 0) put_k(slot), fetch_v();
+    }
+    template <int I> WAVEATTN_DEVICE void load_v(arch::LdsPointer<char> slot) {
+        if constexpr (I == 0) put_v(slot), fetch_rows(k, head_dim);
+    }
 
     // Count elements of `row` from `dim` on, packed in pairs; those outside are 0 and not read.
     template <int Count>

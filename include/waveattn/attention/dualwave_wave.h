@@ -25,6 +25,15 @@
 
 namespace waveattn::detail {
 
+// The slots of a ring. Separate members and separate LDS arrays: the compiler then sees that a read of one does not
+// wait for loads into another.
+struct DualwaveSlots {
+    arch::LdsPointer<char> first, second, third;
+    template <int I> WAVEATTN_DEVICE arch::LdsPointer<char> at() const {
+        return I == 0 ? first : I == 1 ? second : third;
+    }
+};
+
 template <class T, class Arch, int HeadDim, SoftmaxBasis Basis, bool ExactSum, class Staging> struct DualwaveWave {
     using Atom = tile::Mfma32x32x16<T, Arch>;
     using Tile = DualwaveTile<Arch, HeadDim>;
@@ -33,10 +42,10 @@ template <class T, class Arch, int HeadDim, SoftmaxBasis Basis, bool ExactSum, c
     using Pair = typename tile::detail::MfmaElement<T>::Pair;
     static constexpr int mfmas = Shape::mfmas, steps = Shape::k_steps;
     static constexpr int reads_v = Lds::v_transposing_read ? 2 : 1; // LDS reads of a V fragment
-    static constexpr int late = mfmas / 4;                          // fragments that may still be on their way
-    static constexpr int score_barrier = mfmas / 4, value_barrier = 3 * mfmas / 4; // before which step they stand
+    static constexpr int late = mfmas / 2;                          // fragments that may still be on their way
+    static constexpr int meeting = mfmas / 2; // the step before which the barrier of a phase stands
     // Steps from the last use of a fragment's registers to the next read into them; the wait in between needs none.
-    static constexpr int lag = mfmas / 8;
+    static constexpr int lag = mfmas * 3 / 8;
     static constexpr int v_lead = Tile::ring - 2, k_lead = Tile::ring;
     static constexpr float lazy = 8.f;      // base-2 units that a score may exceed the basis by before it moves
     static constexpr float unseen = -1e30f; // the basis of a row that has seen no key
@@ -51,14 +60,12 @@ template <class T, class Arch, int HeadDim, SoftmaxBasis Basis, bool ExactSum, c
     arch::uint4v q[steps];        // B fragments [dim, query]
     arch::uint4v fragment[mfmas]; // A fragments: of K [key, dim] or of V^T [dim, key], whichever the next phase needs
     arch::float16v s[2];          // S^T [key, query], blocks of 32 keys
-    float t[16];                  // exponents of s[0]
+    float t[32];                  // exponents, then exponentials, of the lane's keys
     Pair p[16];                   // P^T, narrowed
     arch::float16v o[Shape::dim_blocks];
-    float basis, sum[2], scale;
-    Staging staging;
-    arch::LdsPointer<char> k_slot[3], v_slot[3];
+    float lift; // minus the basis of the exponents, in base-2 units
+    float sum[2], scale;
     unsigned k_lane, v_lane; // the lane's part of fragment addresses
-    int limit;               // keys that the lane's query sees, less the lane's own offset in a run of keys
 
     // ---- LDS ----
     template <class Slot> WAVEATTN_DEVICE void read_k(Slot slot, int i) {
@@ -95,11 +102,12 @@ template <class T, class Arch, int HeadDim, SoftmaxBasis Basis, bool ExactSum, c
             arch::wait<63, 0>();
         arch::compiler_fence();
         arch::bare_barrier();
+        arch::set_priority<1>();
         arch::compiler_fence();
     }
 
     // ---- softmax ----
-    WAVEATTN_DEVICE float exponent(float score) const { return arch::fma(score, scale, -basis); }
+    WAVEATTN_DEVICE float exponent(float score) const { return arch::fma(score, scale, lift); }
     WAVEATTN_DEVICE static Pair narrow(float a, float b) {
         if constexpr (std::is_same_v<T, float16>)
             return arch::to_half_pair(a, b);
@@ -108,32 +116,61 @@ template <class T, class Arch, int HeadDim, SoftmaxBasis Basis, bool ExactSum, c
         else
             return arch::to_bf16_pair_half_up(a, b);
     }
-    // Keys 2i, 2i+1 of the lane's 32 of a tile, from their exponentials.
-    WAVEATTN_DEVICE void add_pair(int i, float a, float b) {
-        p[i] = narrow(a, b);
+    // Keys 2i, 2i+1 of the lane's 32 of a tile.
+    WAVEATTN_DEVICE void narrow_pair(int i) {
+        p[i] = narrow(t[2 * i], t[2 * i + 1]);
         if constexpr (ExactSum) {
-            sum[0] += a, sum[1] += b;
+            sum[0] += t[2 * i], sum[1] += t[2 * i + 1];
             arch::pin(sum[0]), arch::pin(sum[1]);
-        } else
+        } else {
             sum[i % 2] = arch::dot2(p[i], Pair{1.f, 1.f}, sum[i % 2]);
-    }
-    // Step `i` of `mfmas` of the work on the previous tile beside score_phase.
-    WAVEATTN_DEVICE void finish_step(int i) {
-        constexpr int pairs = 16 / mfmas; // in a step
-#    pragma unroll
-        for (int n = 0; n < pairs; ++n) {
-            const int pair = i * pairs + n, e = 2 * (pair % 8);
-            if (pair < 8) {
-                const float a = arch::exp2(t[e]), b = arch::exp2(t[e + 1]);
-                t[e] = exponent(s[1][e]), t[e + 1] = exponent(s[1][e + 1]);
-                arch::pin(t[e]), arch::pin(t[e + 1]);
-                add_pair(pair, a, b);
-            } else
-                add_pair(pair, arch::exp2(t[e]), arch::exp2(t[e + 1]));
+            arch::pin(sum[i % 2]);
         }
     }
-    WAVEATTN_DEVICE void hide_keys(int tile) {
-        const int visible = limit - 64 * tile;
+    // How the work on a tile spreads over the steps of a phase, so that each of them has about the same: what is done
+    // when step `i` ends.
+    static constexpr int share(int count, int i, int first, int last) { // evenly over steps first..last
+        return i < first ? 0 : i >= last ? count : count * (i + 1 - first) / (last + 1 - first);
+    }
+    // Exponentials, of 32: the first half and `early` of the second in score_phase, the others in value_phase. They are
+    // narrowed in pairs one step later, when their latency is over, in time for the product step that takes them.
+    static constexpr int early = 8;
+    static constexpr int score_exponentials(int i) {
+        return share(16, i, 0, mfmas - 2) + share(early, i, mfmas / 2, mfmas - 2);
+    }
+    static constexpr int value_exponentials(int i) { return 16 + early + share(16 - early, i, 0, mfmas * 3 / 4 - 2); }
+    // Scores in the running maximum, of 32, and exponents of the next tile's first half, of 16: in value_phase, where
+    // the scores have just been computed.
+    static constexpr int maximum_done(int i) { return 2 * share(16, i, mfmas / 4, mfmas - 1); }
+    static constexpr int exponents_done(int i) { return share(16, i, mfmas * 5 / 8, mfmas - 1); }
+    WAVEATTN_DEVICE void exponentials(int from, int to) {
+#    pragma unroll
+        for (int e = from; e < to; ++e) {
+            t[e] = arch::exp2(t[e]);
+            arch::pin(t[e]);
+        }
+    }
+    WAVEATTN_DEVICE void narrow_pairs(int from, int to) {
+#    pragma unroll
+        for (int i = from; i < to; ++i) narrow_pair(i);
+    }
+    // Beside score_phase, on the previous tile: exponents of the second half before its registers take new scores, and
+    // exponentials.
+    WAVEATTN_DEVICE void score_work(int i) {
+        exponentials(score_exponentials(i - 1), score_exponentials(i));
+#    pragma unroll
+        for (int e = 32 / mfmas * i; e < 32 / mfmas * (i + 1) && i < mfmas / 2; ++e) {
+            t[16 + e] = exponent(s[1][e]);
+            arch::pin(t[16 + e]);
+        }
+        narrow_pairs(score_exponentials(i - 2) / 2, score_exponentials(i - 1) / 2);
+    }
+    WAVEATTN_DEVICE void value_work(int i) {
+        exponentials(value_exponentials(i - 1), value_exponentials(i));
+        narrow_pairs(value_exponentials(i - 2) / 2, value_exponentials(i - 1) / 2);
+    }
+    // `visible`: keys of the tile that the lane's query sees, less the lane's own offset in a run of keys.
+    WAVEATTN_DEVICE void hide_keys(int visible) {
 #    pragma unroll
         for (int e = 0; e < 32; ++e)
             if (!(Atom::d_row(0, e % 16) + 32 * (e / 16) < visible)) s[e / 16][e % 16] = -arch::infinity;
@@ -145,29 +182,31 @@ template <class T, class Arch, int HeadDim, SoftmaxBasis Basis, bool ExactSum, c
         for (int e = 1; e < 32; ++e) top = arch::maximum_nan(top, s[e / 16][e % 16]);
         return top;
     }
-    WAVEATTN_DEVICE void begin_exponents() {
+    // Exponents of the first half's scores from `from` to `to`.
+    WAVEATTN_DEVICE void begin_exponents(int from, int to) {
 #    pragma unroll
-        for (int e = 0; e < 16; ++e) {
+        for (int e = from; e < to; ++e) {
             t[e] = exponent(s[0][e]);
             arch::pin(t[e]); // keeps the compiler from packing pairs, which cannot run beside a matrix instruction
         }
     }
     // The tile that sets the basis.
-    WAVEATTN_DEVICE void first_basis(int tile, bool masked) {
-        if (masked) hide_keys(tile);
+    WAVEATTN_DEVICE void first_basis(bool masked, int visible) {
+        if (masked) hide_keys(visible);
         const float top = both_halves_max(tile_max()) * scale;
-        basis = arch::max(top, unseen);
+        float basis = arch::max(top, unseen);
         if constexpr (Basis == SoftmaxBasis::pinned)
             if (basis > unseen) basis += pinned_room;
-        begin_exponents();
+        lift = -basis;
+        begin_exponents(0, 16);
     }
     // Later tiles, where keys were hidden or a score may exceed the basis by too much.
     WAVEATTN_DEVICE void adjust() {
         if constexpr (Basis == SoftmaxBasis::online) {
             const float top = both_halves_max(tile_max()) * scale;
-            if (arch::vote_any(top > basis + lazy)) {
-                const float moved = arch::max(basis, top), factor = arch::exp2(basis - moved);
-                basis = moved;
+            if (arch::vote_any(top + lift > lazy)) {
+                const float moved = arch::min(lift, -top), factor = arch::exp2(moved - lift);
+                lift = moved;
                 sum[0] *= factor, sum[1] *= factor;
 #    pragma unroll
                 for (int d = 0; d < Shape::dim_blocks; ++d) o[d] *= factor;
@@ -176,74 +215,92 @@ template <class T, class Arch, int HeadDim, SoftmaxBasis Basis, bool ExactSum, c
     }
 
     // ---- the two phases ----
-    template <bool First, class KSlot, class Load> WAVEATTN_DEVICE void score_phase(KSlot v_source, Load load) {
-        arch::wait_lds<late>();
+    // The fragments that a step reads from LDS, `lag` steps behind the last use of their registers: those of the next
+    // phase, and in the first steps the last ones of this phase.
+    template <class Slot> WAVEATTN_DEVICE void score_reads(int i, Slot k_source, Slot v_source) {
+        if (i < lag)
+            read_k(k_source, mfmas - lag + i);
+        else
+            read_v(v_source, i - lag);
+    }
+    template <class Slot> WAVEATTN_DEVICE void value_reads(int i, Slot v_source, Slot k_source) {
+        if (i < lag)
+            read_v(v_source, mfmas - lag + i);
+        else
+            read_k(k_source, i - lag);
+    }
+    template <bool First, class Slot>
+    WAVEATTN_DEVICE void score_phase(Staging& staging, Slot k_source, Slot v_source, Slot v_target) {
+        arch::wait_lds<First ? 0 : late - lag>();
         arch::schedule_barrier();
 #    pragma unroll
         for (int i = 0; i < mfmas; ++i) {
-            if (i == score_barrier) {
-                meet<First ? 0 : (score_barrier - lag) * reads_v>();
-                load();
-                arch::schedule_barrier();
-            }
+            if (i == 0) arch::set_priority<0>();
+            if (i == meeting) meet<First ? 0 : (meeting - lag) * reads_v>();
             const int block = i / steps, step = i % steps;
             s[block] = Atom::mma(fragment[i], q[step], step == 0 ? arch::float16v{} : s[block]);
             arch::schedule_barrier();
             if constexpr (!First) {
-                if (i >= lag) read_v(v_source, i - lag);
-                finish_step(i);
+                score_reads(i, k_source, v_source);
+                score_work(i);
             }
-            arch::schedule_barrier();
-        }
-        if constexpr (!First) {
-#    pragma unroll
-            for (int i = mfmas - lag; i < mfmas; ++i) read_v(v_source, i);
+            if (i == meeting || i == meeting + mfmas / 4) arch::schedule_barrier();
+            if (i == meeting) staging.template load_v<0>(v_target);
+            if (i == meeting + mfmas / 4) staging.template load_v<1>(v_target);
             arch::schedule_barrier();
         }
     }
-    template <bool Masked, class Slot, class Load>
-    WAVEATTN_DEVICE void value_phase(int tile, Slot k_source, Load load) {
-        arch::wait_lds<late * reads_v>();
+    template <bool Masked, class Slot, class Visible>
+    WAVEATTN_DEVICE void value_phase(Staging& staging, Visible visible, Slot v_source, Slot k_source, Slot k_target) {
+        arch::wait_lds<(late - lag) * reads_v>();
         arch::schedule_barrier();
-        float top = -arch::infinity;
-        arch::pin(top);
+        float top = 0.f;
 #    pragma unroll
         for (int i = 0; i < mfmas; ++i) {
-            if (i == value_barrier) {
-                meet<value_barrier - lag>();
-                load();
-                arch::schedule_barrier();
-            }
+            if (i == 0) arch::set_priority<0>();
+            if (i == meeting) meet<meeting - lag>();
             value_step(i);
             arch::schedule_barrier();
-            if (i >= lag) read_k(k_source, i - lag);
-            constexpr int pairs = 16 / mfmas;
+            value_reads(i, v_source, k_source);
+            value_work(i);
+            if constexpr (!Masked) {
+                if constexpr (Basis == SoftmaxBasis::online) {
 #    pragma unroll
-            for (int n = i * pairs; n < (i + 1) * pairs && !Masked; ++n) {
-                if constexpr (Basis == SoftmaxBasis::online)
-                    top = arch::maximum_nan(arch::maximum_nan(s[n / 8][2 * (n % 8)], s[n / 8][2 * (n % 8) + 1]), top);
+                    for (int e = maximum_done(i - 1); e < maximum_done(i); e += 2)
+                        top = e == 0
+                                  ? arch::maximum_nan(s[0][0], s[0][1])
+                                  : arch::maximum_nan(arch::maximum_nan(s[e / 16][e % 16], s[e / 16][e % 16 + 1]), top);
+                    if (maximum_done(i) > 0) arch::pin(top);
+                }
+                begin_exponents(exponents_done(i - 1), exponents_done(i));
             }
+            if (i == meeting + mfmas / 8 || i == meeting + mfmas * 3 / 8) arch::schedule_barrier();
+            if (i == meeting + mfmas / 8) staging.template load_k<0>(k_target);
+            if (i == meeting + mfmas * 3 / 8) staging.template load_k<1>(k_target);
             arch::schedule_barrier();
         }
-#    pragma unroll
-        for (int i = mfmas - lag; i < mfmas; ++i) read_k(k_source, i);
         if constexpr (Masked) {
-            hide_keys(tile);
+            hide_keys(visible());
             adjust();
+            begin_exponents(0, 16);
         } else if constexpr (Basis == SoftmaxBasis::online) {
-            if (arch::vote_any(arch::fma(top, scale, -basis) > lazy)) [[unlikely]]
+            if (arch::vote_any(exponent(top) > lazy)) [[unlikely]] {
                 adjust();
+                arch::pin(lift); // or the exponents of before would be kept for the case that it stays
+                begin_exponents(0, 16);
+            }
         }
-        begin_exponents();
         arch::schedule_barrier();
     }
     // value_phase of the prologue: no tile before, and the basis is set instead of adjusted.
-    template <class Slot, class Load> WAVEATTN_DEVICE void first_phase(bool masked, Slot k_source, Load load) {
+    template <class Slot>
+    WAVEATTN_DEVICE void first_phase(Staging& staging, bool masked, int visible, Slot k_source, Slot k_target) {
 #    pragma unroll
-        for (int i = 0; i < mfmas; ++i) read_k(k_source, i);
+        for (int i = 0; i < mfmas - lag; ++i) read_k(k_source, i);
         meet<15>();
-        load();
-        first_basis(0, masked);
+        staging.template load_k<0>(k_target);
+        staging.template load_k<1>(k_target);
+        first_basis(masked, visible);
         arch::schedule_barrier();
     }
     WAVEATTN_DEVICE void value_step(int i) {
