@@ -103,27 +103,30 @@ template <class Config> struct WmmaKernel {
         return lds_load<arch::float8v>(buffer, at + (16 * t + QkAtom::c_row(lane, 0)) * 4);
     }
 
-    // One tile of keys from `first` on. `last`: the last key that the lane's query sees; `masked`: whether some query
-    // of the wave does not see the whole tile.
+    // One tile of keys from `first` on. Masked: some query of the wave does not see the whole tile; `last` is the last
+    // key that the lane's query sees.
+    template <bool Masked>
     WAVEATTN_DEVICE static void tile_step(LdsPointer buffer, const WmmaStaging<Config>& staging, int lane, int first,
-        int last, bool masked, const QkOperand (&q)[dim_tiles], Softmax& softmax, typename Softmax::Output& o) {
+        int last, const QkOperand (&q)[dim_tiles], Softmax& softmax, typename Softmax::Output& o) {
         const int half = lane / 16;
         tile::Operand16 v[dim_tiles][key_tiles];
         if constexpr (Config::v_in_registers) staging.load_v_operands(first, v);
         typename Softmax::Scores s;
         scores(buffer, lane, q, softmax, s);
-        if (masked) Softmax::mask(s, last - first - 8 * half);
+        if constexpr (Masked) arch::schedule_barrier(); // or masks would wait in registers
+        if constexpr (Masked) Softmax::mask(s, last - first - 8 * half);
         softmax.update_reference(s, o, first == 0);
 
-        typename Softmax::Probabilities p;
-        if (Config::packed_probability && !masked) {
+        constexpr bool split = Masked && Config::split_probability;
+        typename Softmax::Probabilities p, rest;
+        if constexpr (Config::packed_probability && !Masked) {
             softmax.exponentiate_packed(s, p);
         } else {
             typename Softmax::Scores v_scales;
             if constexpr (Config::v_scaled)
 #    pragma unroll
                 for (int t = 0; t < key_tiles; ++t) v_scales[t] = token_scales(buffer, Config::v_scale_at, lane, t);
-            softmax.exponentiate(s, v_scales, p);
+            softmax.template exponentiate<split>(s, v_scales, p, rest);
         }
 
         // O^T [dim, query] += V^T [dim, key] . P^T [key, query]
@@ -136,6 +139,7 @@ template <class Config> struct WmmaKernel {
                     v[d][t] =
                         lds_load<tile::Operand16>(buffer, row + Config::v_at + 16 * d * Config::v_row_bytes + 32 * t);
                 o[d] = PvAtom::mma(v[d][t], p[t], o[d]);
+                if constexpr (split) o[d] = PvAtom::mma(v[d][t], rest[t], o[d]);
             }
     }
 
@@ -175,41 +179,53 @@ template <class Config> struct WmmaKernel {
         if (block_end > 0) {
             staging.load(0);
             staging.store(lds);
-            if (block_end > block_kv) staging.load(block_kv);
+            if (Config::wide && block_end > block_kv) staging.load(block_kv);
         }
-        int buffer = 0;
-#    pragma unroll 1
-        for (int first = 0; first < block_end; first += block_kv) {
+        int first = 0, buffer = 0;
+        auto next_tile = [&] {
             arch::lds_barrier();
-            if (first + block_kv < block_end) staging.store(lds + (Config::buffer_bytes - buffer));
-            if (first + 2 * block_kv < block_end) staging.load(first + 2 * block_kv);
-            if (first < end)
-                tile_step(lds + buffer, staging, lane, first, last, first + block_kv > full, q, softmax, o);
-            buffer = Config::buffer_bytes - buffer;
+            if (first + block_kv < block_end) {
+                // Elements are loaded late: what converts them has no registers to wait in.
+                if constexpr (!Config::wide) staging.load(first + block_kv);
+                staging.store(lds + (Config::buffer_bytes - buffer));
+            }
+            if (Config::wide && first + 2 * block_kv < block_end) staging.load(first + 2 * block_kv);
+        };
+        // Tiles that the whole wave sees, then the others; the waves of a workgroup part at different tiles.
+#    pragma unroll 1
+        for (; first + block_kv <= full; first += block_kv, buffer = Config::buffer_bytes - buffer) {
+            next_tile();
+            tile_step<false>(lds + buffer, staging, lane, first, last, q, softmax, o);
+        }
+#    pragma unroll 1
+        for (; first < block_end; first += block_kv, buffer = Config::buffer_bytes - buffer) {
+            next_tile();
+            if (first < end) tile_step<true>(lds + buffer, staging, lane, first, last, q, softmax, o);
         }
 
         // ---- o and lse ----
         float inverse, lse;
         softmax.finish(inverse, lse);
         // Computed anew from the thread, so that no registers hold it during the loop.
-        const int row = wave_first + QkAtom::b_column(arch::opaque(int(arch::thread_x())) % 32);
+        const int store_lane = arch::opaque(int(arch::thread_x())) % 32;
+        const int row = wave_first + PvAtom::c_column(store_lane);
         if (row >= p.rows) return;
         const iop::Point place = place_of(row);
 #    pragma unroll
         for (int d = 0; d < dim_tiles; ++d) {
             iop::Point to = place;
-            to.dim = 16 * d + PvAtom::c_row(lane, 0);
+            to.dim = 16 * d + PvAtom::c_row(store_lane, 0);
             float values[8];
 #    pragma unroll
             for (int r = 0; r < 8; ++r) values[r] = o[d][r] * inverse;
             write8<Config::wide>(p.out, to, p.head_dim_v, values);
         }
-        if (p.lse.data && half == 0) *p.lse.at(batch, place.head, place.token) = lse;
+        if (p.lse.data && store_lane < 16) *p.lse.at(batch, place.head, place.token) = lse;
     }
 };
 
 template <class Arch, class Config>
-__global__ __launch_bounds__(Config::threads, Config::tuning.waves_per_simd) void flash_attention_wmma_kernel(
+__global__ __launch_bounds__(Config::threads, Config::waves_per_simd) void flash_attention_wmma_kernel(
     typename Config::Params p) {
     if constexpr (arch::compiled_for<Arch>) {
         __shared__ __attribute__((aligned(16))) char lds[Config::lds_bytes];

@@ -85,12 +85,20 @@ struct WmmaConfig {
     static constexpr bool v_in_registers = v_wide_raw && Tuning.v == WmmaV::transposed_registers;
     static constexpr bool v_scattered = v_wide_raw && Tuning.v == WmmaV::scattered_lds;
 
+    // The demand on the register allocator is for 16-bit tensors; conversions and reads by elements need more.
+    static constexpr int waves_per_simd = k_wide_raw && v_wide_raw && BlockKv <= 32 ? Tuning.waves_per_simd : 1;
+
     // ---- scores ----
     static constexpr bool lazy = Tuning.lazy_threshold > 0;
     // The accumulators of the scores start at minus the reference, so that they come out relative to it.
     static constexpr bool relative_scores = lazy && !k_scaled;
     static constexpr bool packed_probability = Tuning.probability == WmmaProbability::packed &&
                                                std::is_same_v<pv_element, bfloat16> && !v_scaled && relative_scores;
+
+    // fp32 values and chains, already rounded to bf16, get weights of 16 bits in the tiles of the diagonal: where a
+    // query sees few keys, the roundings of its weights do not average out.
+    static constexpr bool split_probability = std::is_same_v<pv_element, bfloat16> && !wmma_raw16<V> && !v_scaled &&
+                                              Tuning.probability != WmmaProbability::hardware_cast;
 
     // ---- LDS: two buffers of (K tile, V^T tile, scales); rows padded by 16 bytes, so that the 8 lanes which read 16
     // bytes at a time fall on all 32 banks ----

@@ -113,8 +113,10 @@ template <class Config> struct WmmaSoftmax {
             }
     }
 
-    // Probabilities by v_exp_f32. `v_scales`: of the lane's keys, folded into p after the sum.
-    WAVEATTN_DEVICE void exponentiate(const Scores& s, const Scores& v_scales, Probabilities& p) {
+    // Probabilities by v_exp_f32. `v_scales`: of the lane's keys, folded into p after the sum. Split: as the sum of two
+    // bf16, p and `rest`, exact to 16 bits.
+    template <bool Split>
+    WAVEATTN_DEVICE void exponentiate(const Scores& s, const Scores& v_scales, Probabilities& p, Probabilities& rest) {
         const float minus_mc = minus_m[0] * c;
 #    pragma unroll
         for (int t = 0; t < Config::key_tiles; ++t)
@@ -130,7 +132,12 @@ template <class Config> struct WmmaSoftmax {
                         pair[i] *= v_scales[t][2 * r + i];
                     }
                 }
-                p[t][r] = int(pack(pair[0], pair[1]));
+                if constexpr (Split) {
+                    p[t][r] = int(arch::pack_upper_halves(pair[0], pair[1]));
+                    rest[t][r] = int(arch::pack_upper_halves(below_bf16(pair[0]), below_bf16(pair[1])));
+                    sum += pair[0] + pair[1];
+                } else
+                    p[t][r] = int(pack(pair[0], pair[1]));
             }
     }
 
@@ -142,6 +149,10 @@ template <class Config> struct WmmaSoftmax {
     }
 
 private:
+    // What truncation to bf16 takes away.
+    WAVEATTN_DEVICE static float below_bf16(float x) {
+        return x - __builtin_bit_cast(float, __builtin_bit_cast(unsigned, x) & 0xffff0000u);
+    }
     // To 16 bits each; without token scales of V the sum takes the rounded values, so that a bias of the rounding
     // cancels.
     WAVEATTN_DEVICE unsigned pack(float low, float high) {

@@ -3,7 +3,8 @@
 //   K tile   [key][dim]    rows of Config::k_row_bytes; the A operand of S^T = K.Q^T reads 8 dims of a key
 //   V tile   [dim][key]    rows of Config::v_row_bytes; the A operand of O^T += V^T.P^T reads 8 keys of a dim
 //
-// A thread loads its share of a tile one iteration before it stores it, and stores it one iteration before it is used.
+// A thread loads its share of a tile one iteration before it stores it (elements: just before), and stores it one
+// iteration before it is used.
 // Keys beyond the end are read as the last key: their scores are masked. Dims beyond head_dim are read as the first
 // ones: q is zero there, and such dims of the output are not stored.
 #pragma once
@@ -68,11 +69,18 @@ template <bool Whole, class R> WAVEATTN_DEVICE void read8(const R& op, iop::Poin
         op.read(where, values);
         return;
     }
+    if constexpr (!Whole) {
+        // Without a branch for each: dims beyond the end read the last one.
+        const int first = where.dim;
 #    pragma unroll
-    for (int e = 0; e < 8; ++e, ++where.dim) {
-        values[e] = 0.f;
-        if (!Whole && where.dim < dims) values[e] = op.read(where);
-    }
+        for (int e = 0; e < 8; ++e) {
+            where.dim = first + e < dims ? first + e : dims - 1;
+            const float value = op.read(where);
+            values[e] = first + e < dims ? value : 0.f;
+        }
+    } else
+#    pragma unroll
+        for (int e = 0; e < 8; ++e) values[e] = 0.f;
 }
 // The same as an operand; elements of its type are copied.
 template <bool Whole, class Element, class R>
@@ -171,8 +179,10 @@ public:
             if (!has_k_chunk(i)) continue;
             if constexpr (k_wide)
                 keys[i] = global_load<KeyChunk>(k_base, unsigned(k_from[i]));
-            else
+            else {
                 keys[i] = read_k(first + clamp(k_row(i), last), k_dim(i));
+                arch::schedule_barrier(); // or all elements would wait in registers
+            }
         }
 #    pragma unroll
         for (int i = 0; i < v_share && v_staged; ++i) {
@@ -185,8 +195,10 @@ public:
                     values[i] = __builtin_bit_cast(ValueChunk, arch::load_transposed_b128(v_base + offset));
                 else
                     values[i] = arch::load_transposed_b64(v_base + offset);
-            } else
+            } else {
                 values[i] = read_v(first, v_key(i), last, v_dim(i) + lane % 16);
+                arch::schedule_barrier();
+            }
         }
         if constexpr (Config::k_scaled || Config::v_scaled)
             if (thread < block_kv) {
@@ -275,10 +287,13 @@ private:
         return v_dim(i) + (Config::v_wide_code ? Map::column_8bit(lane % 16) : Map::column_16bit(lane % 16));
     }
     WAVEATTN_DEVICE int k_offset(int i, int row) const {
-        return (row * int(p.k.view.stride[2]) + (k_dim(i) < p.head_dim ? k_dim(i) : 0)) * k_bytes;
+        if constexpr (k_wide) return (row * int(p.k.view.stride[2]) + (k_dim(i) < p.head_dim ? k_dim(i) : 0)) * k_bytes;
+        return 0;
     }
     WAVEATTN_DEVICE int v_offset(int i, int row) const {
-        return (row * int(p.v.view.stride[2]) + (v_column(i) < p.head_dim_v ? v_column(i) : 0)) * v_bytes;
+        if constexpr (v_wide)
+            return (row * int(p.v.view.stride[2]) + (v_column(i) < p.head_dim_v ? v_column(i) : 0)) * v_bytes;
+        return 0;
     }
     template <class View> WAVEATTN_DEVICE arch::GlobalPointer tile_base(const View& view, int first, int bytes) const {
         return arch::opaque_scalar(
