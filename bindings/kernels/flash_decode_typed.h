@@ -69,8 +69,15 @@ template <class Element> void flash_decode_typed(const DecodeProblem& problem, h
         else
             return make_attention_read(elements);
     };
-    executeFlashDecode(any_elements(problem.q), read("k", problem.k, problem.k_scale),
-        read("v", problem.v, problem.v_scale), any_elements(problem.out), problem.shape, options);
+    const auto run = [&](auto head_dim) {
+        executeFlashDecode<head_dim.value>(any_elements(problem.q), read("k", problem.k, problem.k_scale),
+            read("v", problem.v, problem.v_scale), any_elements(problem.out), problem.shape, options);
+    };
+    // Three layouts, for each is compiled for six formats of the cache; other dims use the next larger one.
+    const std::int64_t dim = std::max(problem.shape.head_dim, problem.shape.head_dim_v);
+    if (dim <= 64) return run(std::integral_constant<int, 64>{});
+    if (dim <= 128) return run(std::integral_constant<int, 128>{});
+    run(std::integral_constant<int, 256>{});
 }
 
 #endif
