@@ -110,6 +110,7 @@ template <bool first> inline const u32* raw32(Wave& w, const Inst& i, const Opnd
         }
         return p;
     }
+    if (o.lanes && imm == o.imm32 && !i.sdwa) return o.lanes;
     u32 v = o.kind == Opnd::IMM ? imm : rd32(w, o);
     if (i.sdwa && o.sel != 6) {
         if (o.sel >= 4)
@@ -193,7 +194,10 @@ inline const typename G::T* src(Wave& w, const Inst& i, int k, typename G::T* tm
 
 inline void blend32(Wave& w, u32* d, const u32* r, u64 m) {
     if (m == w.full) {
-        std::memcpy(d, r, (size_t)w.lanes * 4);
+        if (w.lanes == 64)
+            std::memcpy(d, r, 256);
+        else
+            std::memcpy(d, r, 128);
         return;
     }
     u32 lo = (u32)m, hi = (u32)(m >> 32);
@@ -268,47 +272,70 @@ template <class G> inline void put(Wave& w, const Inst& i, const Opnd& o, typena
         store32(w, i, o, (const u32*)r, m);
 }
 
+// The destination's row where a 32-bit result may be written lane by lane as it is computed: every lane active and
+// nothing left to do to it. (A lane's sources are read before its result is written; no other lane sees it.)
+template <class D> inline typename D::T* direct_row(Wave& w, const Inst& i, u64 m) {
+    if constexpr (is16<D> || is64<D>) return nullptr;
+    if (m != w.full || i.op[0].kind != Opnd::V || i.sdwa || (is_fp<D> && (i.clamp || i.omod || w.flush32)))
+        return nullptr;
+    return (typename D::T*)w.row(i.op[0].reg);
+}
+
+// Lanes do not depend on one another, whatever rows overlap.
+#define GFX_INDEPENDENT_LANES(w, l, ...)                                                                               \
+    do {                                                                                                               \
+        if ((w).lanes == 64) {                                                                                         \
+            _Pragma("GCC ivdep") for (int l = 0; l < 64; l++) { __VA_ARGS__; }                                         \
+        } else {                                                                                                       \
+            _Pragma("GCC ivdep") for (int l = 0; l < 32; l++) { __VA_ARGS__; }                                         \
+        }                                                                                                              \
+    } while (0)
+
+// Computes D from a lane function of the sources.
+template <class D, class F> inline void compute(Wave& w, const Inst& i, u64 m, F&& lane) {
+    if (auto* d = direct_row<D>(w, i, m)) {
+        GFX_INDEPENDENT_LANES(w, l, d[l] = (typename D::T)lane(l));
+        return;
+    }
+    alignas(64) typename D::T r[64];
+    GFX_LANES(w, l, r[l] = (typename D::T)lane(l));
+    put<D>(w, i, i.op[0], r, m);
+}
+
 template <class D, class A, auto F> void op1(Wave& w, const Inst& i) {
     alignas(64) typename A::T ta[64];
-    alignas(64) typename D::T r[64];
     u64 m = w.exec();
     const auto* a = src<A, true>(w, i, 1, ta, m);
-    GFX_LANES(w, l, r[l] = (typename D::T)F(a[l]));
-    put<D>(w, i, i.op[0], r, m);
+    compute<D>(w, i, m, [=](int l) { return F(a[l]); });
 }
 template <class D, class A, class B, auto F> void op2(Wave& w, const Inst& i) {
     alignas(64) typename A::T ta[64];
     alignas(64) typename B::T tb[64];
-    alignas(64) typename D::T r[64];
     u64 m = w.exec();
     const auto* a = src<A, true>(w, i, 1, ta, m);
     const auto* b = src<B, false>(w, i, 2, tb, m);
-    GFX_LANES(w, l, r[l] = (typename D::T)F(a[l], b[l]));
-    put<D>(w, i, i.op[0], r, m);
+    compute<D>(w, i, m, [=](int l) { return F(a[l], b[l]); });
 }
 template <class D, class A, class B, class C, auto F> void op3(Wave& w, const Inst& i) {
     alignas(64) typename A::T ta[64];
     alignas(64) typename B::T tb[64];
     alignas(64) typename C::T tc[64];
-    alignas(64) typename D::T r[64];
     u64 m = w.exec();
     const auto* a = src<A, true>(w, i, 1, ta, m);
     const auto* b = src<B, false>(w, i, 2, tb, m);
     const auto* c = src<C, false>(w, i, 3, tc, m);
-    GFX_LANES(w, l, r[l] = (typename D::T)F(a[l], b[l], c[l]));
-    put<D>(w, i, i.op[0], r, m);
+    compute<D>(w, i, m, [=](int l) { return F(a[l], b[l], c[l]); });
 }
 // The destination is the third source (fmac forms).
 template <class D, class A, class B, auto F> void op2acc(Wave& w, const Inst& i) {
     alignas(64) typename A::T ta[64];
     alignas(64) typename B::T tb[64];
-    alignas(64) typename D::T tc[64], r[64];
+    alignas(64) typename D::T tc[64];
     u64 m = w.exec();
     const auto* a = src<A, true>(w, i, 1, ta, m);
     const auto* b = src<B, false>(w, i, 2, tb, m);
     const auto* c = src<D, false>(w, i, 0, tc, m);
-    GFX_LANES(w, l, r[l] = (typename D::T)F(a[l], b[l], c[l]));
-    put<D>(w, i, i.op[0], r, m);
+    compute<D>(w, i, m, [=](int l) { return F(a[l], b[l], c[l]); });
 }
 
 inline u64 pack_mask(const u8* c, int lanes) { // bytes 0 / 1 to bits

@@ -124,36 +124,38 @@ template <int N, bool SIGNED, auto F, auto SAT> void pk_i(Wave& w, const Inst& i
 }
 i64 sat_i16(i64 v) { return v < -32768 ? -32768 : v > 32767 ? 32767 : v; }
 i64 sat_u16(i64 v) { return v < 0 ? 0 : v > 65535 ? 65535 : v; }
+// One half (`high`: the second result's) of source k of a packed single-precision instruction.
+const float* packed_source(Wave& w, const Inst& i, int k, bool high, u32* tmp) {
+    const Opnd& o = i.op[1 + k];
+    int word = (high ? (i.has_op_sel_hi ? i.op_sel_hi : 7) : i.op_sel) >> k & 1;
+    u32 sign = ((high ? i.neg_hi : i.neg_lo) >> k & 1) ? 0x80000000u : 0;
+    if (o.kind == Opnd::V) {
+        const u32* row = w.row(o.reg + word);
+        if (!sign && !w.flush32) return (const float*)row;
+        GFX_LANES(w, l, tmp[l] = row[l] ^ sign);
+    } else {
+        u32 v = (o.kind == Opnd::S ? w.s[o.reg + (o.n > 1 ? word : 0)] : rd32(w, o)) ^ sign;
+        GFX_LANES(w, l, tmp[l] = v);
+    }
+    if (w.flush32) GFX_LANES(w, l, tmp[l] = fbits(flush(bitsf(tmp[l]))));
+    return (const float*)tmp;
+}
 template <int N, auto F> void pk_f32(Wave& w, const Inst& i) {
-    alignas(64) float x[3][2][64], r[2][64];
-    u64 m = w.exec();
-    u8 hi = i.has_op_sel_hi ? i.op_sel_hi : 7;
-    for (int k = 0; k < N; k++)
-        for (int q = 0; q < 2; q++) {
-            const Opnd& o = i.op[1 + k];
-            int s = (q ? hi : i.op_sel) >> k & 1;
-            u32 ng = ((q ? i.neg_hi : i.neg_lo) >> k & 1) ? 0x80000000u : 0;
-            u32* d = (u32*)x[k][q];
-            if (o.kind == Opnd::V) {
-                const u32* p = w.row(o.reg + s);
-                GFX_LANES(w, l, d[l] = p[l] ^ ng);
-            } else {
-                u32 v = (o.kind == Opnd::S ? w.s[o.reg + (o.n > 1 ? s : 0)] : rd32(w, o)) ^ ng;
-                GFX_LANES(w, l, d[l] = v);
-            }
-            if (w.flush32) GFX_LANES(w, l, x[k][q][l] = flush(x[k][q][l]));
-        }
-    for (int q = 0; q < 2; q++) {
+    alignas(64) u32 tmp[3][64];
+    alignas(64) float r[2][64];
+    const u64 m = w.exec();
+    for (int high = 0; high < 2; high++) { // both results before either is written
+        const float* x[3];
+        for (int k = 0; k < N; k++) x[k] = packed_source(w, i, k, high, tmp[k]);
+        float* out = r[high];
         if constexpr (N == 2)
-            GFX_LANES(w, l, r[q][l] = F(x[0][q][l], x[1][q][l]));
+            GFX_LANES(w, l, out[l] = F(x[0][l], x[1][l]));
         else
-            GFX_LANES(w, l, r[q][l] = F(x[0][q][l], x[1][q][l], x[2][q][l]));
+            GFX_LANES(w, l, out[l] = F(x[0][l], x[1][l], x[2][l]));
+        if (i.clamp) GFX_LANES(w, l, out[l] = fclamp(out[l]));
+        if (w.flush32) GFX_LANES(w, l, out[l] = flush(out[l]));
     }
-    for (int q = 0; q < 2; q++) {
-        if (i.clamp) GFX_LANES(w, l, r[q][l] = fclamp(r[q][l]));
-        if (w.flush32) GFX_LANES(w, l, r[q][l] = flush(r[q][l]));
-        blend32(w, w.row(i.op[0].reg + q), (u32*)r[q], m);
-    }
+    for (int high = 0; high < 2; high++) blend32(w, w.row(i.op[0].reg + high), (u32*)r[high], m);
 }
 void pk_mov(Wave& w, const Inst& i) {
     alignas(64) u32 r[2][64];

@@ -65,6 +65,22 @@ int hardware_register(const std::string& name) {
     throw Unsupported{"hardware register " + name};
 }
 
+// A row of lanes that hold a constant. Kept for good: instructions of any code object share it.
+const u32* constant_row(u32 value) {
+    struct alignas(64) Row {
+        u32 lanes[64];
+    };
+    static std::mutex mutex;
+    static auto* rows = new std::unordered_map<u32, std::unique_ptr<Row>>;
+    std::lock_guard lock(mutex);
+    auto& row = (*rows)[value];
+    if (!row) {
+        row = std::make_unique<Row>();
+        std::fill_n(row->lanes, 64, value);
+    }
+    return row->lanes;
+}
+
 class Decoder {
 public:
     Decoder(Arch arch_, Inst& inst) : arch(arch_), gfx9(wave_size(arch_) == 64), i(inst) {}
@@ -221,7 +237,9 @@ private:
 
     void add_operand(const Opnd& o) {
         if (i.nop >= 8) throw Unsupported{"too many operands"};
-        i.op[i.nop++] = o;
+        i.op[i.nop] = o;
+        if (o.kind == Opnd::IMM) i.op[i.nop].lanes = constant_row(o.imm32);
+        i.nop++;
     }
     void read_operand(std::string_view t) {
         Opnd o;
@@ -380,6 +398,8 @@ const Inst* CodeObject::Impl::decode(u64 pc) {
         i->ntouch = 0;
         if (i->mn.empty()) i->mn = "?";
     }
+    for (int k = 0; k < i->ntouch; k++)
+        for (u32 r = 0; r < i->touch[k].n; r++) i->blocks.set(RegisterBlocks::of(i->touch[k].reg + r), true);
     Inst* result = i.get();
     insts.push_back(std::move(i));
     code[offset / 4].store(result, std::memory_order_release);

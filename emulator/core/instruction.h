@@ -26,9 +26,10 @@ struct Opnd {
     u8 n = 1;    // registers
     u8 half = 0; // 16-bit half: 1 low, 2 high, 0 unnamed
     bool neg = false, abs = false, sext = false;
-    u8 sel = 6;    // SDWA select: 0..3 bytes, 4..5 words, 6 dword
-    u16 reg = 0;   // V: row of Wave::v; S: index into Wave::s
-    u32 imm32 = 0; // a constant as each operand type reads it
+    u8 sel = 6;                 // SDWA select: 0..3 bytes, 4..5 words, 6 dword
+    u16 reg = 0;                // V: row of Wave::v; S: index into Wave::s
+    const u32* lanes = nullptr; // IMM: imm32 for each lane
+    u32 imm32 = 0;              // a constant as each operand type reads it
     u16 imm16 = 0, immbf = 0;
     u64 imm64f = 0, imm64i = 0;
     bool inline_float = false, literal = false;
@@ -87,36 +88,51 @@ struct Touch {
     u8 is_dst;
 };
 
+// Registers in blocks, a bit each: 8 rows of Wave::v, 4 scalar registers. Tells quickly that nothing is shared.
+struct RegisterBlocks {
+    u64 vector = 0, scalar = 0;
+    static constexpr u32 count = 128;
+    static u32 of(u32 touch) { return touch < 1024 ? touch / 8 : 64 + (touch - 1024) / 4; }
+    void set(u32 block, bool on) {
+        u64& word = block < 64 ? vector : scalar;
+        word = on ? word | 1ull << (block & 63) : word & ~(1ull << (block & 63));
+    }
+    bool meets(const RegisterBlocks& o) const { return (vector & o.vector) | (scalar & o.scalar); }
+};
+
 struct Inst {
+    // What the scheduler looks at, in one cache line.
     Handler fn = nullptr;
-    u64 pc = 0;
-    u32 size = 4, idx = 0; // bytes; place in CodeObject::Impl::insts
-    u32 word = 0;          // the first dword
-    Cls cls = Cls::other;
+    u32 size = 4, idx = 0;      // bytes; place in CodeObject::Impl::insts
+    RegisterBlocks blocks;      // of `touch`
+    std::unique_ptr<Inst> dual; // the second half of a dual-issue instruction
     Control ctl = Control::none;
+    Cls cls = Cls::other;
     u8 nop = 0, ntouch = 0;
+    bool has_mods = false;  // DPP, SDWA, clamp, omod, or a modified operand
+    bool hi16_keep = false; // a 16-bit result keeps the destination's other half
+    bool clamp = false;
+    u8 omod = 0; // 1 times 2, 2 times 4, 3 half
+    std::unique_ptr<Dpp> dpp;
+    std::unique_ptr<Sdwa> sdwa;
+
     Opnd op[8];
     Touch touch[10];
     u8 op_sel = 0, op_sel_hi = 0, neg_lo = 0, neg_hi = 0;
-    u8 omod = 0; // 1 times 2, 2 times 4, 3 half
-    bool has_op_sel_hi = false, clamp = false;
-    bool has_mods = false;  // DPP, SDWA, clamp, omod, or a modified operand
-    bool hi16_keep = false; // a 16-bit result keeps the destination's other half
+    bool has_op_sel_hi = false;
     bool glc = false, offen = false, idxen = false, lds = false;
+    bool unsupported = false; // executing it is a fault
     u8 byte_sel = 0;
+    u32 word = 0; // the first dword
     u32 cbsz = 0, abid = 0, blgp = 0, bitop = 0;
     i64 offset = 0;
     u32 offset0 = 0, offset1 = 0;
     i64 imm = 0; // by handler: SOPP immediate, hardware register, form of an LDS atomic
     i32 w_vm = -1, w_lgkm = -1, w_vs = -1, w_km = -1, w_sample = -1, w_bvh = -1, w_exp = -1; // counts of a wait
-    u64 target = 0;                                                                          // of a branch
+    u64 pc = 0, target = 0;                                                                  // of a branch
     MemOp m;
     MatrixShape shape{};
     std::string mn, text; // canonical mnemonic; the disassembler's line
-    std::unique_ptr<Dpp> dpp;
-    std::unique_ptr<Sdwa> sdwa;
-    std::unique_ptr<Inst> dual; // the second half of a dual-issue instruction
-    bool unsupported = false;   // executing it is a fault
 
     // A copy of an arithmetic instruction that has neither DPP nor SDWA.
     Inst copy_alu() const;

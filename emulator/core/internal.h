@@ -99,6 +99,8 @@ struct Wave {
     u32 scratch_lane = 0; // bytes a lane
     u32 pending_total = 0;
     u8 pend[1024 + S_COUNT]; // outstanding writes, by register (Touch numbering)
+    u8 pend_in_block[RegisterBlocks::count];
+    RegisterBlocks pend_blocks; // where pend is not zero
     FifoQ q[Q_N];
     std::vector<std::unique_ptr<LdsOp>> spare_lds_ops;
     Range cached{1, 0};       // where the last access fell
@@ -123,13 +125,24 @@ struct Wave {
     u64 vcc() const { return lanes == 64 ? s64(S_VCC) : s[S_VCC]; }
 };
 
-// Who touched a dword of LDS. Sets have a bit for each wave.
-struct Shadow {
-    u32 wepoch = ~0u, winst = 0, repoch = ~0u, rinst = 0; // interval and instruction of the last write and read
-    u32 wset = 0, rset = 0;                               // waves that wrote the present value; that read it
-    u16 wwave = 0xffff, rwave = 0xffff;
-    u8 wmask = 0, rmask = 0;  // bytes
-    u8 dma = 0, dma_wave = 0; // loads to LDS in flight
+// Who touched which dword of LDS in which barrier interval; a column for each property. Sets have a bit for each wave.
+class LdsShadow {
+public:
+    enum Column {
+        // clang-format off
+        W_EPOCH, W_SET, W_MASK, W_WAVE, W_INST, // last write: interval, waves that wrote the value, bytes, wave, Inst::idx
+        R_EPOCH, R_SET, R_MASK, R_WAVE, R_INST, // reads of the interval
+        DMA, DMA_WAVE,                          // loads to LDS in flight, the wave that began the last one
+        COLUMNS
+        // clang-format on
+    };
+    void reset(size_t count);
+    u32* at(Column c, size_t word) { return store.data() + (size_t)c * stride + word; }
+
+private:
+    std::vector<u32> store;
+    size_t stride = 0;
+    u32* column(Column c) { return at(c, 0); }
 };
 
 struct RunCtx;
@@ -137,7 +150,7 @@ struct Workgroup {
     RunCtx* run = nullptr;
     std::vector<std::unique_ptr<Wave>> waves;
     std::vector<u8> lds;
-    std::vector<Shadow> shadow;
+    LdsShadow shadow;
     u32 lds_size = 0;
     u32 barrier_gen = 0, arrived = 0, live = 0;
     u32 wgid[3] = {0, 0, 0};
@@ -151,6 +164,7 @@ struct RunCtx { // one launch
     const KernelInfo* kernel = nullptr;
     const Launch* params = nullptr;
     Checks chk;
+    bool count_conflicts = true;
     std::vector<Range> ranges; // sorted snapshot of the registered ranges
     u64 max_instr = 0;
     std::atomic<u64> executed{0};

@@ -212,6 +212,7 @@ LaunchResult launch(const CodeObject& code, const std::string& kernel, const Lau
     u64 groups = (u64)params.grid.x * params.grid.y * params.grid.z;
     std::unique_ptr<TimingRun> timing = timing_start(r, groups);
     r.timing = timing.get();
+    r.count_conflicts = params.count_bank_conflicts || timing;
     Counters counters = run_groups(r, groups);
     return {std::move(counters), timing ? timing_finish(*timing, r) : std::string()};
 }

@@ -73,7 +73,7 @@ void exec_ds(Wave& w, const Inst& i) {
         if (g.run->chk.race)
             lds_touch(w, i, a.address, mask, bytes, o.store || o.atomic, o.atomic, o.store ? store_value : nullptr,
                 &i.op[1 + k]);
-        count_bank_conflicts(w, a.address, mask, bytes, o.store);
+        if (g.run->count_conflicts) count_bank_conflicts(w, a.address, mask, bytes, o.store);
         u8* lds = g.lds.data();
         GFX_LANES(w, l, a.at[l] = lds + a.address[l]);
     }

@@ -35,11 +35,17 @@ void check_addresses(Wave& w, const Inst& i, const u64* address, u64 mask, u32 b
 }
 
 // ---------------------------------------------------------------- operations in flight
-static void mark(Wave& w, const Pending& p, int change) {
-    for (u32 k = 0; k < p.n; k++) w.pend[p.first + k] = (u8)(w.pend[p.first + k] + change);
+static void mark(Wave& w, const Pending& p, bool begins) {
+    for (u32 r = p.first; r < p.first + p.n; r++) {
+        u32 block = RegisterBlocks::of(r);
+        u8& n = w.pend[r];
+        if (begins && n++ == 0) w.pend_in_block[block]++;
+        if (!begins && --n == 0) w.pend_in_block[block]--;
+        w.pend_blocks.set(block, w.pend_in_block[block] != 0);
+    }
 }
 void push_pending(Wave& w, Queue q, Pending&& p) {
-    mark(w, p, 1);
+    mark(w, p, true);
     w.pending_total++;
     w.q[q].push(std::move(p));
 }
@@ -50,7 +56,7 @@ static void land(Wave& w, const Dma& d) {
     if (g.run->chk.race) {
         each_lane(d.mask, [&](int l) {
             for (u32 k = d.addr[l] / 4; k <= (d.addr[l] + d.bytes - 1) / 4; k++)
-                if (g.shadow[k].dma) g.shadow[k].dma--;
+                if (u32* n = g.shadow.at(LdsShadow::DMA, k); *n) --*n;
         });
         auto value = [](Wave&, const Inst&, const void* dma, int l, u32 at) { return ((const Dma*)dma)->data[l][at]; };
         lds_touch(w, *d.inst, d.addr, d.mask, d.bytes, true, false, value, &d);
@@ -59,7 +65,7 @@ static void land(Wave& w, const Dma& d) {
 }
 static void retire_front(Wave& w, FifoQ& q) {
     Pending& p = q.at(0);
-    mark(w, p, -1);
+    mark(w, p, false);
     w.pending_total--;
     if (p.dma) land(w, *p.dma);
     for (auto* op : {&p.lop, &p.lop2})

@@ -85,7 +85,7 @@ void run_wave(Workgroup& g, Wave& w, u64 budget) {
     while (budget) {
         const Inst& i = *code.at(w.pc);
         budget--;
-        if (w.pending_total) check_touch(w, i);
+        if (i.blocks.meets(w.pend_blocks)) check_touch(w, i);
         if (uninit) [[unlikely]]
             check_uninitialised(w, i);
         if (i.idx >= counts.size()) [[unlikely]]

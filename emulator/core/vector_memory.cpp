@@ -84,8 +84,8 @@ void load_to_lds(Wave& w, const Inst& i, const Access& a, u64 mask, u32 bytes) {
         }
         if (g.run->chk.race)
             for (u32 k = to / 4; k * 4 < to + step; k++) {
-                g.shadow[k].dma++;
-                g.shadow[k].dma_wave = (u8)w.id;
+                ++*g.shadow.at(LdsShadow::DMA, k);
+                *g.shadow.at(LdsShadow::DMA_WAVE, k) = w.id;
             }
     });
     g.ctr->lds_dma_bytes += (u64)std::popcount(mask) * step;

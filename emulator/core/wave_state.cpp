@@ -71,6 +71,8 @@ void clear_registers(Wave& w, const KernelInfo& k) {
     std::fill_n(w.s + S_TTMP, 16, 0);
     w.s[S_M0] = w.s[S_VCC] = w.s[S_VCC + 1] = w.s[S_EXEC + 1] = 0;
     std::memset(w.pend, 0, sizeof w.pend);
+    std::memset(w.pend_in_block, 0, sizeof w.pend_in_block);
+    w.pend_blocks = {};
     w.pending_total = 0;
     for (auto& q : w.q) q.clear();
 }
@@ -197,7 +199,7 @@ void start_group(RunCtx& r, Workgroup& g, u64 index) {
     g.lds_size = r.kernel->static_lds + r.params->dynamic_lds;
     g.lds.resize(g.lds_size + 16);
     for (size_t at = 0; at + 4 <= g.lds.size(); at += 4) std::memcpy(&g.lds[at], &POISON, 4);
-    if (r.chk.race) g.shadow.assign(g.lds_size / 4 + 2, Shadow{});
+    if (r.chk.race) g.shadow.reset(g.lds_size / 4 + 2);
     u32 lanes = (u32)Descriptor(r).lanes(r.arch), total = block.x * block.y * block.z;
     u32 waves = (total + lanes - 1) / lanes;
     g.waves.resize(waves);

@@ -58,6 +58,7 @@ hipError_t make_kernel_op(Function* f, const hipKernelNodeParams& p, bool cooper
     l.block = {p.blockDim.x, p.blockDim.y, p.blockDim.z};
     l.dynamic_lds = p.sharedMemBytes;
     l.cooperative = cooperative;
+    l.count_bank_conflicts = !settings().report.empty();
     size_t size = 0;
     std::vector<const KernelArgInfo*> args;
     for (auto& a : k.args)
