@@ -95,28 +95,37 @@ struct FlashAttentionDualwaveSwp {
         w.first_phase(
             staging, full_tiles == 0, visible(0), k_slots.template at<1>(), k_slots.template at<Wave::k_lead % ring>());
 
-        // Main loop: three tiles a trip (slots are constants) while no key is hidden, then tile by tile with masks.
+        // Main loop: a round of the ring each trip (slots are constants) while no key is hidden, then tile by tile with
+        // masks.
         const int full_end = arch::min(full_tiles, wave_tiles);
-        const int span = Staging::Stream::span_tiles(staging.k.tile_bytes, staging.v.tile_bytes) / 3 * 3;
+        const int span = Staging::Stream::span_tiles(staging.k.tile_bytes, staging.v.tile_bytes);
+        const auto tile = [&](auto slot, auto masked, int j) {
+            body<slot, masked>(w, staging, k_slots, v_slots, [&] { return visible(j); });
+        };
+        using Slot1 = std::integral_constant<int, 1>;
+        using Slot2 = std::integral_constant<int, 2>;
+        using Slot0 = std::integral_constant<int, 0>;
         int j = 1;
-        for (int end = 1; j + 3 <= full_end;) {
-            end = arch::min(full_end, j + span);
+        while (j + ring <= full_end) {
+            const int end = arch::min(full_end, j + span);
             staging.renew();
 #    pragma unroll 1
-            for (; j + 3 <= end; j += 3) {
-                body<1, false>(w, staging, k_slots, v_slots, [&] { return visible(j); });
-                body<2, false>(w, staging, k_slots, v_slots, [&] { return visible(j + 1); });
-                body<0, false>(w, staging, k_slots, v_slots, [&] { return visible(j + 2); });
+            for (; j + ring <= end; j += ring) {
+                tile(Slot1{}, std::false_type{}, j);
+                if constexpr (ring == 3) tile(Slot2{}, std::false_type{}, j);
+                tile(Slot0{}, std::false_type{}, j);
             }
         }
 #    pragma unroll 1
         while (j < wave_tiles) {
             staging.renew();
-            body<1, true>(w, staging, k_slots, v_slots, [&] { return visible(j); });
+            tile(Slot1{}, std::true_type{}, j);
             if (++j == wave_tiles) break;
-            body<2, true>(w, staging, k_slots, v_slots, [&] { return visible(j); });
-            if (++j == wave_tiles) break;
-            body<0, true>(w, staging, k_slots, v_slots, [&] { return visible(j); });
+            if constexpr (ring == 3) {
+                tile(Slot2{}, std::true_type{}, j);
+                if (++j == wave_tiles) break;
+            }
+            tile(Slot0{}, std::true_type{}, j);
             ++j;
         }
 
@@ -136,9 +145,11 @@ struct FlashAttentionDualwaveSwp {
 #    pragma unroll 1
         for (int i = wave_tiles; i < tiles; ++i) {
             w.template arrive<1>();
-            staging.fill_v(any_slot(v_slots, i + Wave::v_lead));
+            const auto v_target = any_slot(v_slots, i + Wave::v_lead);
+            staging.template load_v<0>(v_target), staging.template load_v<1>(v_target);
             w.template arrive<1>();
-            staging.fill_k(any_slot(k_slots, i + Wave::k_lead));
+            const auto k_target = any_slot(k_slots, i + Wave::k_lead);
+            staging.template load_k<0>(k_target), staging.template load_k<1>(k_target);
         }
         // Nothing may still be on its way to LDS when the workgroup ends; and the groups' barriers must pair up.
         arch::wait<0, 0>();

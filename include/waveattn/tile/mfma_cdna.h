@@ -63,8 +63,10 @@ template <class T> struct Mfma32x32x16<T, arch::gfx942> : Mfma32x32x16Maps {
     using Operand = typename detail::MfmaElement<T>::Four;
     using Accumulator = arch::float16v;
     WAVEATTN_DEVICE static Accumulator mma(arch::uint4v a, arch::uint4v b, Accumulator c) {
-        c = arch::mfma_32x32x8(__builtin_bit_cast(Operand, a.lo), __builtin_bit_cast(Operand, b.lo), c);
-        return arch::mfma_32x32x8(__builtin_bit_cast(Operand, a.hi), __builtin_bit_cast(Operand, b.hi), c);
+        // Copies, for clang takes the wrong half where __builtin_bit_cast is given a.lo itself.
+        const arch::uint2v a_low = a.lo, a_high = a.hi, b_low = b.lo, b_high = b.hi;
+        c = arch::mfma_32x32x8(__builtin_bit_cast(Operand, a_low), __builtin_bit_cast(Operand, b_low), c);
+        return arch::mfma_32x32x8(__builtin_bit_cast(Operand, a_high), __builtin_bit_cast(Operand, b_high), c);
     }
 #endif
 };
