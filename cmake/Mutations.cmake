@@ -10,7 +10,11 @@
 set(WAVEATTN_MUTATION_RUNNER ${CMAKE_CURRENT_LIST_DIR}/run_mutation.cmake)
 
 function(waveattn_add_mutation name)
-  cmake_parse_arguments(ARG "" "HEADER;FROM;TO;CASES;TIMEOUT" "SOURCES;TARGETS;LABELS;ENVIRONMENT" ${ARGN})
+  # PARSE_ARGV: the texts may hold semicolons.
+  cmake_parse_arguments(PARSE_ARGV 1 ARG "" "HEADER;FROM;TO;CASES;TIMEOUT" "SOURCES;TARGETS;LABELS;ENVIRONMENT")
+  if(NOT ARG_SOURCES OR NOT ARG_HEADER OR NOT ARG_FROM OR ARG_FROM STREQUAL "${ARG_TO}" OR ARG_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "mutation ${name}: wrong arguments")
+  endif()
   if(NOT ARG_TARGETS)
     list(GET CMAKE_HIP_ARCHITECTURES 0 ARG_TARGETS)
   endif()
