@@ -180,7 +180,7 @@ public:
             if constexpr (k_wide)
                 keys[i] = global_load<KeyChunk>(k_base, unsigned(k_from[i]));
             else {
-                keys[i] = read_k(first + clamp(k_row(i), last), k_dim(i));
+                keys[i] = read_k(first + clamp(k_row(i), last), arch::opaque(k_dim(i)));
                 arch::schedule_barrier(); // or all elements would wait in registers
             }
         }
@@ -196,7 +196,7 @@ public:
                 else
                     values[i] = arch::load_transposed_b64(v_base + offset);
             } else {
-                values[i] = read_v(first, v_key(i), last, v_dim(i) + lane % 16);
+                values[i] = read_v(first, v_key(i), last, arch::opaque(v_dim(i) + lane % 16));
                 arch::schedule_barrier();
             }
         }
@@ -309,7 +309,7 @@ private:
             v_from[i] = arch::opaque(v_offset(i, clamp(v_row(i), last)));
     }
 
-    // ---- reads by elements ----
+    // ---- reads by elements; dims are opaque, so that no addresses wait in registers from tile to tile ----
     WAVEATTN_DEVICE iop::Point point(int key, int dim) const { return {dim, key, head, batch_entry, p.heads_kv}; }
     WAVEATTN_DEVICE KeyChunk read_k(int key, int dim) const {
         float eight[8];
