@@ -1,0 +1,17 @@
+# Builds and runs the example as an application would: against an installed prefix, or with waveattn as a subdirectory.
+file(REMOVE_RECURSE ${FOLDER})
+set(arguments -G ${GENERATOR} -DCMAKE_HIP_ARCHITECTURES=${TARGET} -DCMAKE_HIP_COMPILER=${HIP_COMPILER} -DWAVEATTN_HIP=bundled
+  -DHIP_RUNTIME=${RUNTIME} -DCMAKE_BUILD_TYPE=Release)
+if(WAY STREQUAL "installed")
+  execute_process(COMMAND ${CMAKE_COMMAND} --install ${WAVEATTN_BUILD} --component headers --prefix ${FOLDER}/prefix
+    COMMAND_ERROR_IS_FATAL ANY OUTPUT_QUIET)
+  list(APPEND arguments -DCMAKE_PREFIX_PATH=${FOLDER}/prefix)
+else()
+  list(APPEND arguments -DWAVEATTN_SOURCE=${WAVEATTN_SOURCE})
+endif()
+execute_process(COMMAND ${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR} -B ${FOLDER}/build ${arguments} COMMAND_ERROR_IS_FATAL ANY)
+execute_process(COMMAND ${CMAKE_COMMAND} --build ${FOLDER}/build COMMAND_ERROR_IS_FATAL ANY)
+get_filename_component(runtime_folder ${RUNTIME} DIRECTORY)
+set(ENV{LD_LIBRARY_PATH} ${runtime_folder})
+set(ENV{GFXEMU_DEVICES} ${TARGET})
+execute_process(COMMAND ${FOLDER}/build/fused_attention COMMAND_ERROR_IS_FATAL ANY)
