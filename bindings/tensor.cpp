@@ -84,7 +84,7 @@ Tensor make_from_capsule(nb::object capsule, bool writable) {
             throw InvalidArgument(concat("memory of DLPack device type ", kind,
                 " cannot be used; kernels take ROCm device memory (10) and, on the emulator, CPU memory (1)"));
         // The producer's deleter may be Python code, which must not run with an exception pending.
-        tensor.owner = std::shared_ptr<void>(new decltype(array)(array), [](void* held) {
+        tensor.owner = nb::capsule(new decltype(array)(array), [](void* held) noexcept {
             nb::error_scope pending;
             delete static_cast<decltype(array)*>(held);
         });

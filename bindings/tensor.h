@@ -5,12 +5,10 @@
 
 #include <nanobind/nanobind.h>
 
-#include <memory>
-
 namespace waveattn::python {
 
 struct Tensor : TensorDesc {
-    std::shared_ptr<void> owner; // keeps the memory of a DLPack import alive; empty where the caller does
+    nanobind::object owner; // keeps the memory of a DLPack import alive; empty where the caller does
 };
 
 void bind_tensor(nanobind::module_& module);
