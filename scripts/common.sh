@@ -61,7 +61,7 @@ pip_install() {
     local name="$1" stamp="$venv/.waveattn-$1"
     shift
     if [ "$(cat "$stamp" 2>/dev/null)" != "$*" ]; then
-        "$venv/bin/python" -m pip install --quiet --disable-pip-version-check "$@" || return 1
+        "$venv/bin/python" -m pip install -qq --disable-pip-version-check "$@" || return 1
         printf '%s' "$*" >"$stamp"
     fi
 }
