@@ -11,11 +11,15 @@ from ._core import __version__
 from ._runtime import devices, info, is_available
 from .decoding import Fp8KVCache, Int8KVCache, decode
 from .functional import flash_attention, softmax
+from .paged import PagedKVCache, chunk_attention, chunk_workspace
 
 __all__ = [
     "Fp8KVCache",
     "Int8KVCache",
+    "PagedKVCache",
     "__version__",
+    "chunk_attention",
+    "chunk_workspace",
     "decode",
     "devices",
     "flash_attention",

@@ -60,6 +60,17 @@ WAVEATTN_DEVICE float read_lane(float value, int lane) {
 // behind and is not moved out of a loop. Costs no instruction.
 template <class T> WAVEATTN_DEVICE void forget_origin(T& value) { asm volatile("" : "+v"(value)); }
 
+// The kernel's only argument, read from memory again: for a later phase, so that what it needs does not occupy scalar
+// registers in the phases before.
+template <class Arguments> WAVEATTN_DEVICE Arguments reload_arguments() {
+    using Constant = const __attribute__((address_space(4))) Arguments*;
+    auto place = (Constant)__builtin_amdgcn_kernarg_segment_ptr();
+    asm volatile("" : "+s"(place));
+    Arguments arguments;
+    __builtin_memcpy(&arguments, place, sizeof arguments);
+    return arguments;
+}
+
 // ---- bytes ----
 // Bytes 0..3 of the result chosen from {high, low} (7..4 are those of `high`, 3..0 those of `low`) by the bytes of
 // `selector`; 12 selects 0x00.

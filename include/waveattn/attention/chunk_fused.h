@@ -127,25 +127,26 @@ WAVEATTN_DEVICE void weigh_chunks(const ChunkParams& p, int query, int kv_head, 
 
 // Grid (kv_heads, queries).
 template <class Arch, class Traits, ChunkPolicy Policy>
-__global__ __launch_bounds__(chunk_threads) void chunk_fused_kernel(ChunkParams p) {
+__global__ __launch_bounds__(chunk_threads) void chunk_fused_kernel(ChunkParams arguments) {
     if constexpr (!arch::compiled_for<Arch>) {
         arch::trap_stub();
     } else {
         __shared__ FusedLds<Traits> lds;
         const int kv_head = int(arch::block_x()), query = int(arch::block_y());
         const int wave = arch::uniform(int(arch::thread_x() / 32u));
-        const ChunkTask whole(p, 0, kv_head, query);
-        const int width = ChunkTask::width(p, query), chunks = (width + chunk_cells - 1) / chunk_cells;
-        const std::int64_t first_slot = (std::int64_t(query) * p.kv_heads + kv_head) * p.chunks;
+        const int width = ChunkTask::width(arguments, query), chunks = (width + chunk_cells - 1) / chunk_cells;
+        const std::int64_t first_slot = (std::int64_t(query) * arguments.kv_heads + kv_head) * arguments.chunks;
 
-        load_q<Traits, Policy>(p, whole, lds.chunk);
+        load_q<Traits, Policy>(arguments, ChunkTask(arguments, 0, kv_head, query), lds.chunk);
 #    pragma unroll 1
         for (int chunk = 0; chunk < chunks; ++chunk)
-            record_chunk<Traits, Policy>(p, ChunkTask(p, chunk, kv_head, query), first_slot + chunk, lds, wave);
+            record_chunk<Traits, Policy>(
+                arguments, ChunkTask(arguments, chunk, kv_head, query), first_slot + chunk, lds, wave);
         arch::barrier();
-        weigh_chunks(p, query, kv_head, first_slot, chunks, lds, wave);
+        weigh_chunks(arguments, query, kv_head, first_slot, chunks, lds, wave);
         arch::barrier();
 
+        const auto p = arch::reload_arguments<ChunkParams>();
         constexpr int heads = Traits::thread_heads;
         const int head_block = wave / (Traits::head_dim / 32), first_head = head_block * heads;
         int dim = int(arch::thread_x()) % Traits::head_dim;
