@@ -47,9 +47,23 @@ def emulator_path() -> str:
     return os.environ.get("WAVEATTN_EMULATOR") or str(bundled)
 
 
+def _missing_cpu_features() -> list[str]:
+    """Instruction sets that the emulator is compiled for and this CPU lacks: it would end the process."""
+    try:
+        text = pathlib.Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return []
+    flags = next((line.split() for line in text.splitlines() if line.startswith("flags")), None)
+    return [] if flags is None else [name for name in ("avx2", "bmi2", "f16c", "fma") if name not in flags]
+
+
 @functools.cache
 def emulator() -> dict[str, Any]:
     """Status of the emulator, loaded at the first call."""
+    missing = _missing_cpu_features()
+    if missing:
+        reason = f"the emulator needs a CPU with {', '.join(missing)}"
+        return {"loaded": False, "path": emulator_path(), "origin": "bundled", "tried": [reason], "version": 0}
     return _core.load_emulator(emulator_path(), _EMULATED_TARGETS)
 
 

@@ -52,6 +52,19 @@ def test_a_library_that_is_no_runtime_is_refused(tmp_path):
     assert "'loaded': False" in result.stdout and "older than ROCm 6" in result.stdout
 
 
+def test_a_cpu_that_cannot_run_the_emulator_is_an_error_and_no_crash():
+    result = run_python(
+        "import numpy as np, waveattn\n"
+        "from waveattn import _runtime\n"
+        "_runtime._missing_cpu_features = lambda: ['avx2']\n"
+        "q = np.ones((1, 1, 3, 32), np.float32)\n"
+        "try: waveattn.flash_attention(q, q, q)\n"
+        "except RuntimeError as error: print(error)\n"
+        "assert waveattn.info()['emulator']['loaded'] is False\n"
+    )
+    assert "needs a CPU with avx2" in result.stdout
+
+
 def test_the_emulator_serves_as_runtime_too(numpy_only):
     """One library in both roles, as where somebody preloads the emulator: GPUs and emulated devices side by side."""
     result = run_python(
