@@ -1,5 +1,5 @@
 // executeFlashDecode against the float64 oracle. The budgets are those of flash attention (test_flash_attention.hip):
-// 5e-6 for raw elements; 1e-5 against the oracle on dequantised values, whose scale is rounded once more.
+// 1e-6 for raw elements; 1e-5 against the oracle on dequantised values, which are not limited to [-1, 1].
 #include "support.h"
 
 #include "waveattn/attention/flash_decode.h"
@@ -11,7 +11,7 @@ using namespace waveattn::test;
 
 namespace {
 
-constexpr double fp32_tolerance = 5e-6, cache_tolerance = 1e-5, lse_tolerance = 5e-6;
+constexpr double fp32_tolerance = 1e-6, cache_tolerance = 1e-5, lse_tolerance = 4e-6;
 
 // Device memory for a call, with a workspace for up to 8 splits.
 struct Call {

@@ -153,7 +153,7 @@ private:
     WAVEATTN_DEVICE static int min(int a, int b) { return a < b ? a : b; }
 
     // Count rows from memory into LDS [row, dim]; `where(n)` is the place of row n. Rows from `len` on and dims from
-    // `head_dim` on become zero and are not read.
+    // `head_dim` on become zero, and nothing outside the tensor is read.
     template <int Count, class Read, class Where>
     WAVEATTN_DEVICE static void load_rows(const Read& op, const Where& where, int len, int head_dim, float* lds) {
         constexpr int width = iop::load_width<Read>, per_row = Tile::row / width, pieces = Count * per_row;
@@ -166,8 +166,14 @@ private:
                 if (pieces % Tile::threads != 0 && index >= pieces) break;
                 iop::Point at = where(index / per_row);
                 at.dim = index % per_row * width;
-                float values[width] = {};
-                if (at.token < len && at.dim < head_dim) op.read(at, values);
+                // Read at the nearest place inside and dropped, rather than skipped: then all loads are under way
+                // together.
+                const bool inside = at.token < len && at.dim < head_dim;
+                at.token = min(at.token, len - 1), at.dim = min(at.dim, head_dim - width);
+                float values[width];
+                op.read(at, values);
+#    pragma unroll
+                for (int i = 0; i < width; ++i) values[i] = inside ? values[i] : 0.f;
                 auto* const to = reinterpret_cast<arch::float4v*>(lds + index * width);
 #    pragma unroll
                 for (int i = 0; i < width / 4; ++i)
