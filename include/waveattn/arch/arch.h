@@ -25,7 +25,7 @@ struct gfx1030 { // RDNA2: RX 6800 / 6900. No matrix instructions.
     static constexpr const char* name = "gfx1030";
     static constexpr int wave_size = 32;
     static constexpr int lds_bytes = 65536;
-    static constexpr int vgprs_per_simd = 1024, vgpr_granule = 8, max_waves_per_simd = 16;
+    static constexpr int vgprs_per_simd = 1024, vgpr_granule = 16, max_waves_per_simd = 16;
 };
 struct gfx1200 { // RDNA4: RX 9060 / 9070. WMMA, OCP fp8.
     static constexpr const char* name = "gfx1200";

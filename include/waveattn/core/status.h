@@ -1,11 +1,11 @@
 // Errors: one exception hierarchy, and the checks that throw it.
 //
-//   Error                     base of all
-//     InvalidArgument         a value, shape, stride or pointer that no kernel can accept     (Python: ValueError)
-//     TypeMismatch            an element type where another was expected                      (Python: TypeError)
-//     Unsupported             valid, but no kernel covers it; the text lists what is covered  (Python:
-//     NotImplementedError) RuntimeFailure          no runtime, no device, a HIP error (Python: RuntimeError)
-//       UnsupportedDevice     the device's target has no such kernel; names device, target and what is supported
+//   Error                     base of all                                               in Python
+//     InvalidArgument         a value, shape, stride or pointer that no kernel accepts    ValueError
+//     TypeMismatch            an element type where another was expected                  TypeError
+//     Unsupported             valid, but no kernel covers it; the text says what is       NotImplementedError
+//     RuntimeFailure          no runtime, no device, a HIP error                          RuntimeError
+//       UnsupportedDevice     no kernel for the device's target; names both and the supported ones
 //       HipFailure            a HIP call failed; carries the code
 //
 // All checks run before anything is launched, so a thrown error leaves every tensor untouched.
@@ -49,8 +49,8 @@ template <class... Parts> std::string concat(const Parts&... parts) {
     return std::move(text).str();
 }
 
-// Throws E with the joined text unless `condition` holds: require<InvalidArgument>(n > 0, "n must be positive, got ",
-// n).
+// Throws E with the joined text unless `condition` holds:
+//     require<InvalidArgument>(n > 0, "n must be positive, got ", n)
 template <class E = InvalidArgument, class... Parts> void require(bool condition, const Parts&... parts) {
     if (!condition) throw E(concat(parts...));
 }
