@@ -13,7 +13,7 @@ namespace waveattn::detail {
 // What the first pass leaves of a chunk, where chunk_kernel has the chunk's output.
 template <class Traits> struct ChunkRecord {
     static constexpr int p_floats = chunk_cells * Traits::p_row;
-    static constexpr int rows = p_floats, visible = rows + chunk_cells, floats = visible + 2;
+    static constexpr int cells = p_floats, cell_words = chunk_cells + 2, floats = cells + cell_words;
     static constexpr bool fits(std::int64_t group) { return floats <= group * Traits::head_dim; }
 };
 
@@ -21,7 +21,7 @@ template <class Traits> struct FusedLds {
     ChunkLds<Traits> chunk;
     struct Stage {
         alignas(16) float p[ChunkRecord<Traits>::p_floats];
-        alignas(16) int rows[chunk_cells + 2]; // and the two masks of visible cells
+        ChunkCells cells;
         float weight[16];
     } stage[2];
     float sum[16]; // L of each head
@@ -33,7 +33,7 @@ template <class Traits> struct StagedChunk {
     using Unaligned = arch::float4v __attribute__((aligned(4)));
     static constexpr int pieces = Record::p_floats / 4, turns = ceil_div(pieces, chunk_threads);
     arch::float4v p[turns];
-    int row;
+    int cell_word;
     float weight;
 
     WAVEATTN_DEVICE void load(const ChunkParams& params, std::int64_t slot) {
@@ -43,7 +43,8 @@ template <class Traits> struct StagedChunk {
         for (int i = 0; i < turns; ++i)
             if (i * chunk_threads + thread < pieces)
                 p[i] = *reinterpret_cast<const Unaligned*>(record + unsigned(i * chunk_threads + thread) * 4u);
-        if (thread < chunk_cells + 2) row = reinterpret_cast<const int*>(record + Record::rows)[unsigned(thread)];
+        if (thread < Record::cell_words)
+            cell_word = reinterpret_cast<const int*>(record + Record::cells)[unsigned(thread)];
         if (thread < params.group) weight = (params.part_m + slot * params.group)[unsigned(thread)];
     }
     WAVEATTN_DEVICE void store(const ChunkParams& params, typename FusedLds<Traits>::Stage& stage) const {
@@ -52,38 +53,37 @@ template <class Traits> struct StagedChunk {
         for (int i = 0; i < turns; ++i)
             if (i * chunk_threads + thread < pieces)
                 *reinterpret_cast<arch::float4v*>(stage.p + (i * chunk_threads + thread) * 4) = p[i];
-        if (thread < chunk_cells + 2) stage.rows[thread] = row;
+        if (thread < Record::cell_words) stage.cells.rows[thread] = cell_word; // the masks follow the rows
         if (thread < params.group) stage.weight[thread] = weight;
     }
 };
 
-// The first pass over one chunk; ends with a barrier between its uses of LDS and the next chunk's.
+// The first pass over one chunk, whose cells are known; meanwhile one wave looks up those of the next chunk. Ends with
+// a barrier, and with every wave's copy of the probabilities to memory after it.
 template <class Traits, ChunkPolicy Policy>
-WAVEATTN_DEVICE void record_chunk(
-    const ChunkParams& p, const ChunkTask& task, std::int64_t slot, FusedLds<Traits>& lds, int wave) {
+WAVEATTN_DEVICE void record_chunk(const ChunkParams& p, const ChunkTask& next, std::int64_t slot, FusedLds<Traits>& lds,
+    const ChunkCells& cells, ChunkCells& next_cells, int wave) {
     using Record = ChunkRecord<Traits>;
+    using Staged = StagedChunk<Traits>;
     const int thread = int(arch::thread_x());
     float* record = p.part_acc + slot * p.group * Traits::head_dim;
-    if (wave == 0) find_rows(p, task, lds.chunk);
-    arch::barrier();
-    const unsigned visible_low = unsigned(arch::uniform(int(lds.chunk.visible[0])));
-    const unsigned visible_high = unsigned(arch::uniform(int(lds.chunk.visible[1])));
-    if (thread < chunk_cells) reinterpret_cast<int*>(record + Record::rows)[unsigned(thread)] = lds.chunk.rows[thread];
-    if (thread < 2)
-        reinterpret_cast<unsigned*>(record + Record::visible)[unsigned(thread)] = thread ? visible_high : visible_low;
-    if ((visible_low | visible_high) == 0) {
-        if (thread < p.group) p.part_m[slot * p.group + thread] = chunk_masked, p.part_l[slot * p.group + thread] = 0;
-        arch::barrier();
-        return;
-    }
+    const unsigned visible_low = unsigned(arch::uniform(int(cells.visible[0])));
+    const unsigned visible_high = unsigned(arch::uniform(int(cells.visible[1])));
+    const bool any = (visible_low | visible_high) != 0;
     const unsigned mine = (wave < 4 ? visible_low : visible_high) >> wave % 4 * 8 & 0xffu;
-    if (mine) score_cells<Traits, Policy>(p, lds.chunk, wave);
+    if (mine) score_cells<Traits, Policy>(p, lds.chunk, cells.rows, wave);
+    if (thread < Record::cell_words)
+        reinterpret_cast<int*>(record + Record::cells)[unsigned(thread)] = cells.rows[thread];
     arch::barrier();
+    if (wave == chunk_waves - 1 && next.count > 0) find_rows(p, next, next_cells);
     float* probabilities = lds.stage[0].p;
-    chunk_softmax<Traits, Policy>(p, lds.chunk, probabilities, wave, visible_low, visible_high,
-        p.part_m + slot * p.group, p.part_l + slot * p.group);
+    if (any)
+        chunk_softmax<Traits, Policy>(p, lds.chunk, probabilities, wave, visible_low, visible_high,
+            p.part_m + slot * p.group, p.part_l + slot * p.group);
+    else if (thread < p.group)
+        p.part_m[slot * p.group + thread] = chunk_masked, p.part_l[slot * p.group + thread] = 0;
     arch::barrier();
-    using Staged = StagedChunk<Traits>;
+    if (!any) return;
 #    pragma unroll
     for (int i = 0; i < Staged::turns; ++i)
         if (i * chunk_threads + thread < Staged::pieces)
@@ -137,11 +137,14 @@ __global__ __launch_bounds__(chunk_threads) void chunk_fused_kernel(ChunkParams 
         const int width = ChunkTask::width(arguments, query), chunks = (width + chunk_cells - 1) / chunk_cells;
         const std::int64_t first_slot = (std::int64_t(query) * arguments.kv_heads + kv_head) * arguments.chunks;
 
-        load_q<Traits, Policy>(arguments, ChunkTask(arguments, 0, kv_head, query), lds.chunk);
+        const ChunkTask first(arguments, 0, kv_head, query);
+        if (wave == 0) find_rows(arguments, first, lds.stage[0].cells);
+        load_q<Traits, Policy>(arguments, first, lds.chunk);
+        arch::barrier();
 #    pragma unroll 1
         for (int chunk = 0; chunk < chunks; ++chunk)
-            record_chunk<Traits, Policy>(
-                arguments, ChunkTask(arguments, chunk, kv_head, query), first_slot + chunk, lds, wave);
+            record_chunk<Traits, Policy>(arguments, ChunkTask(arguments, chunk + 1, kv_head, query), first_slot + chunk,
+                lds, lds.stage[chunk % 2].cells, lds.stage[(chunk + 1) % 2].cells, wave);
         arch::barrier();
         weigh_chunks(arguments, query, kv_head, first_slot, chunks, lds, wave);
         arch::barrier();
@@ -160,11 +163,11 @@ __global__ __launch_bounds__(chunk_threads) void chunk_fused_kernel(ChunkParams 
             staged.store(p, stage);
             arch::barrier();
             if (chunk + 1 < chunks) staged.load(p, first_slot + chunk + 1);
-            const unsigned visible_low = unsigned(arch::uniform(stage.rows[chunk_cells]));
-            const unsigned visible_high = unsigned(arch::uniform(stage.rows[chunk_cells + 1]));
+            const unsigned visible_low = unsigned(arch::uniform(int(stage.cells.visible[0])));
+            const unsigned visible_high = unsigned(arch::uniform(int(stage.cells.visible[1])));
             if ((visible_low | visible_high) == 0) continue;
             ValuePhase<Traits, Policy> values{p, stage.p + first_head, dim, {}};
-            values.run(stage.rows, visible_low, visible_high);
+            values.run(stage.cells.rows, visible_low, visible_high);
 #    pragma unroll
             for (int h = 0; h < heads; ++h) o[h] = arch::fma(values.acc[h], stage.weight[first_head + h], o[h]);
         }

@@ -45,13 +45,16 @@ template <int HeadDim, KvFormat Format_, int GroupPad> struct ChunkTraits {
 namespace detail {
 
 // ---- LDS ----
+// Where the cells of a chunk are.
+struct alignas(16) ChunkCells {
+    int rows[chunk_cells]; // pool row of each cell; where masked, of some other cell
+    unsigned visible[2];   // bit c: cell c is there
+};
 // The tile of q is dead when the probabilities are written.
 template <class Traits> struct ChunkLds {
     static constexpr int q_floats = Traits::group_pad * Traits::head_dim, p_floats = chunk_cells * Traits::p_row;
     alignas(16) float q_or_p[q_floats > p_floats ? q_floats : p_floats];
     alignas(16) float s[Traits::group_pad * chunk_cells]; // [head, cell]
-    alignas(16) int rows[chunk_cells];                    // pool row of each cell; where masked, of some other cell
-    alignas(8) unsigned visible[2];                       // bit c: cell c is there
 
     // Where 4 (or slice, if less) consecutive values of q from `dim` on lie.
     template <bool Planes> WAVEATTN_DEVICE float* q(int head, int dim) {
@@ -80,8 +83,7 @@ struct ChunkTask {
 // ---- where the cells are ----
 // One wave looks up the rows of all 64 cells. A masked cell gets the row of a visible one, so that the score phase
 // needs no branches; its score is discarded.
-template <class Traits>
-WAVEATTN_DEVICE void find_rows(const ChunkParams& p, const ChunkTask& task, ChunkLds<Traits>& lds) {
+WAVEATTN_DEVICE void find_rows(const ChunkParams& p, const ChunkTask& task, ChunkCells& cells) {
     const int lane = int(arch::lane_id());
     const int sequence = p.sequence_of ? p.sequence_of[task.query] : 0;
     const bool known = sequence >= 0 && sequence < p.sequences;
@@ -107,8 +109,8 @@ WAVEATTN_DEVICE void find_rows(const ChunkParams& p, const ChunkTask& task, Chun
     const unsigned some = visible[0] ? visible[0] : visible[1];
     const int some_row = some ? arch::read_lane(visible[0] ? row[0] : row[1], __builtin_ctz(some)) : 0;
 #    pragma unroll
-    for (int half = 0; half < 2; ++half) lds.rows[lane + 32 * half] = row[half] >= 0 ? row[half] : some_row;
-    if (lane < 2) lds.visible[lane] = lane ? visible[1] : visible[0];
+    for (int half = 0; half < 2; ++half) cells.rows[lane + 32 * half] = row[half] >= 0 ? row[half] : some_row;
+    if (lane < 2) cells.visible[lane] = lane ? visible[1] : visible[0];
 }
 
 template <class Traits, ChunkPolicy Policy>
@@ -226,7 +228,7 @@ template <class Traits, ChunkPolicy Policy> struct ScoreTree {
 };
 
 template <class Traits, ChunkPolicy Policy>
-WAVEATTN_DEVICE void score_cells(const ChunkParams& p, ChunkLds<Traits>& lds, int wave) {
+WAVEATTN_DEVICE void score_cells(const ChunkParams& p, ChunkLds<Traits>& lds, const int* rows, int wave) {
     using Tree = ScoreTree<Traits, Policy>;
     const int lane = int(arch::lane_id()), segment = lane / Tree::lanes;
     Tree tree{lds, lane % Tree::lanes, {}};
@@ -237,7 +239,7 @@ WAVEATTN_DEVICE void score_cells(const ChunkParams& p, ChunkLds<Traits>& lds, in
         const int first = wave * chunk_cells_per_wave + step + segment * Tree::cells; // the lane's first cell
 #    pragma unroll
         for (int c = 0; c < Tree::cells; ++c) {
-            const std::int64_t row = Policy.half_wave ? lds.rows[first + c] : arch::uniform(lds.rows[first + c]);
+            const std::int64_t row = Policy.half_wave ? rows[first + c] : arch::uniform(rows[first + c]);
             tree.k[c][0].template load<0>(p, row, tree.slice * Tree::width);
             if constexpr (Policy.half_wave)
                 tree.k[c][1].template load<Traits::head_dim / 2>(p, row, tree.slice * Tree::width);
@@ -387,16 +389,17 @@ __global__ __launch_bounds__(chunk_threads) void chunk_kernel(ChunkParams p) {
         arch::trap_stub();
     } else {
         __shared__ ChunkLds<Traits> lds;
+        __shared__ ChunkCells cells;
         const int chunk = int(arch::block_x()), wave = arch::uniform(int(arch::thread_x() / 32u));
         const ChunkTask task(p, chunk, int(arch::block_y()), int(arch::block_z()));
         if (task.count <= 0) return; // the merge knows the width, too
         const std::int64_t slot = (std::int64_t(task.query) * p.kv_heads + task.kv_head) * p.chunks + chunk;
 
-        if (wave == 0) find_rows(p, task, lds);
+        if (wave == 0) find_rows(p, task, cells);
         load_q<Traits, Policy>(p, task, lds);
         arch::barrier();
-        const unsigned visible_low = unsigned(arch::uniform(int(lds.visible[0])));
-        const unsigned visible_high = unsigned(arch::uniform(int(lds.visible[1])));
+        const unsigned visible_low = unsigned(arch::uniform(int(cells.visible[0])));
+        const unsigned visible_high = unsigned(arch::uniform(int(cells.visible[1])));
         if ((visible_low | visible_high) == 0) {
             if (int(arch::thread_x()) < p.group) {
                 p.part_m[slot * p.group + arch::thread_x()] = chunk_masked;
@@ -406,7 +409,7 @@ __global__ __launch_bounds__(chunk_threads) void chunk_kernel(ChunkParams p) {
         }
 
         const unsigned mine = (wave < 4 ? visible_low : visible_high) >> wave % 4 * 8 & 0xffu;
-        if (mine) score_cells<Traits, Policy>(p, lds, wave);
+        if (mine) score_cells<Traits, Policy>(p, lds, cells.rows, wave);
         arch::barrier();
         chunk_softmax<Traits, Policy>(
             p, lds, lds.q_or_p, wave, visible_low, visible_high, p.part_m + slot * p.group, p.part_l + slot * p.group);
@@ -415,7 +418,7 @@ __global__ __launch_bounds__(chunk_threads) void chunk_kernel(ChunkParams p) {
         const int head_block = wave / (Traits::head_dim / 32), first_head = head_block * Traits::thread_heads;
         if (first_head >= p.group) return;
         ValuePhase<Traits, Policy> values{p, lds.q_or_p + first_head, int(arch::thread_x()) % Traits::head_dim, {}};
-        values.run(lds.rows, visible_low, visible_high);
+        values.run(cells.rows, visible_low, visible_high);
         float* acc = p.part_acc + (slot * p.group + first_head) * Traits::head_dim;
         arch::forget_origin(values.dim);
 #    pragma unroll
