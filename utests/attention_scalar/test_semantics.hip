@@ -135,6 +135,10 @@ TEST_CASE("infinite scores behave as in an fp32 softmax") {
 }
 
 TEST_CASE("more heads than a 16-bit grid axis") {
+    if (!full() && arch::current_device().target != arch::Target::gfx1200) {
+        MESSAGE("skipped: 70000 workgroups run on one target by default, on all with WAVEATTN_TEST_FULL=1");
+        return;
+    }
     // 70000 planes with one query and one key each: o is v.
     const std::int64_t planes = 70000;
     const auto values = make_values(Data::structured, 1, 1, planes, 4, 1);
