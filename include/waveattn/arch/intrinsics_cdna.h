@@ -34,6 +34,10 @@ WAVEATTN_DEVICE uint4v buffer_load_16(BufferResource resource, unsigned lane_byt
     return __builtin_bit_cast(
         uint4v, __builtin_amdgcn_raw_buffer_load_b128(resource, int(lane_bytes), int(wave_bytes), 0));
 }
+WAVEATTN_DEVICE uint2v buffer_load_8(BufferResource resource, unsigned lane_bytes, unsigned wave_bytes) {
+    return __builtin_bit_cast(
+        uint2v, __builtin_amdgcn_raw_buffer_load_b64(resource, int(lane_bytes), int(wave_bytes), 0));
+}
 WAVEATTN_DEVICE void buffer_store_16(uint4v value, BufferResource resource, unsigned lane_bytes, unsigned wave_bytes) {
     __builtin_amdgcn_raw_buffer_store_b128(value, resource, int(lane_bytes), int(wave_bytes), 0);
 }

@@ -72,7 +72,7 @@ struct FlashAttentionDualwaveSwp {
         const int staged_keys = arch::min(keys, tiles * 64);
         staging.k.open(p.k.at(item.batch, item.kv_head, first_key), p.k.stride[2], staged_keys);
         staging.v.open(p.v.at(item.batch, item.kv_head, first_key), p.v.stride[2], staged_keys);
-        staging.prepare(wave, lane, p.head_dim, p.head_dim_v, p.aligned);
+        staging.prepare(wave, lane, p.head_dim, p.head_dim_v);
         staging.fill_k(k_slots.template at<0>());
         staging.fill_k(k_slots.template at<1>());
         if constexpr (ring == 3) {
@@ -100,7 +100,10 @@ struct FlashAttentionDualwaveSwp {
         const int full_end = arch::min(full_tiles, wave_tiles);
         const int span = Staging::Stream::span_tiles(staging.k.tile_bytes, staging.v.tile_bytes);
         const auto tile = [&](auto slot, auto masked, int j) {
-            body<slot, masked>(w, staging, k_slots, v_slots, [&] { return visible(j); });
+            constexpr int i = slot; // j modulo ring
+            body<masked>(w, staging, k_slots.template at<i>(), v_slots.template at<(i + ring - 1) % ring>(),
+                v_slots.template at<(i + Wave::v_lead) % ring>(), k_slots.template at<(i + 1) % ring>(),
+                k_slots.template at<(i + Wave::k_lead) % ring>(), [&] { return visible(j); });
         };
         using Slot1 = std::integral_constant<int, 1>;
         using Slot2 = std::integral_constant<int, 2>;
@@ -116,17 +119,28 @@ struct FlashAttentionDualwaveSwp {
                 tile(Slot0{}, std::false_type{}, j);
             }
         }
+        if constexpr (Staging::direct) {
 #    pragma unroll 1
-        while (j < wave_tiles) {
-            staging.renew();
-            tile(Slot1{}, std::true_type{}, j);
-            if (++j == wave_tiles) break;
-            if constexpr (ring == 3) {
-                tile(Slot2{}, std::true_type{}, j);
+            while (j < wave_tiles) {
+                staging.renew();
+                tile(Slot1{}, std::true_type{}, j);
                 if (++j == wave_tiles) break;
+                if constexpr (ring == 3) {
+                    tile(Slot2{}, std::true_type{}, j);
+                    if (++j == wave_tiles) break;
+                }
+                tile(Slot0{}, std::true_type{}, j);
+                ++j;
             }
-            tile(Slot0{}, std::true_type{}, j);
-            ++j;
+        } else {
+            // Nothing here depends on the compiler telling the slots apart.
+#    pragma unroll 1
+            for (; j < wave_tiles; ++j) {
+                staging.renew();
+                body<true>(w, staging, any_slot(k_slots, j), any_slot(v_slots, j - 1),
+                    any_slot(v_slots, j + Wave::v_lead), any_slot(k_slots, j + 1), any_slot(k_slots, j + Wave::k_lead),
+                    [&] { return visible(j); });
+            }
         }
 
         // Epilogue: the last tile's exponentials and products.
@@ -135,10 +149,17 @@ struct FlashAttentionDualwaveSwp {
 #    pragma unroll
             for (int i = 0; i < Shape::mfmas; ++i) w.read_v(source, i);
 #    pragma unroll
-            for (int i = 0; i < Shape::mfmas; ++i) w.score_work(i);
+            for (int i = 0; i < Shape::mfmas; ++i) {
+                w.score_work(i);
+                arch::schedule_barrier();
+            }
             arch::wait_lds<0>();
 #    pragma unroll
-            for (int i = 0; i < Shape::mfmas; ++i) w.value_step(i), w.value_work(i);
+            for (int i = 0; i < Shape::mfmas; ++i) {
+                w.value_step(i);
+                w.value_work(i);
+                arch::schedule_barrier();
+            }
         }
         store(w, p, item, item_index, wave, wave_row, arch::lane_id_again());
         // Loads and barriers of tiles that only later rows see.
@@ -158,6 +179,7 @@ struct FlashAttentionDualwaveSwp {
 
 private:
     using Slots = detail::DualwaveSlots;
+    using Slot = arch::LdsPointer<char>;
     WAVEATTN_DEVICE static Slots slots(char* a, char* b, char* c) {
         return {(arch::LdsPointer<char>)a, (arch::LdsPointer<char>)b, ring == 3 ? (arch::LdsPointer<char>)c : nullptr};
     }
@@ -166,14 +188,11 @@ private:
         return slot == 0 ? slots.first : slot == 1 ? slots.second : slots.third;
     }
 
-    // Tile j = Slot modulo ring.
-    template <int Slot, bool Masked, class Visible>
-    WAVEATTN_DEVICE static void body(Wave& w, Staging& staging, Slots k_slots, Slots v_slots, Visible visible) {
-        const auto previous_v = v_slots.template at<(Slot + ring - 1) % ring>();
-        w.template score_phase<false>(staging, k_slots.template at<Slot % ring>(), previous_v,
-            v_slots.template at<(Slot + Wave::v_lead) % ring>());
-        w.template value_phase<Masked>(staging, visible, previous_v, k_slots.template at<(Slot + 1) % ring>(),
-            k_slots.template at<(Slot + Wave::k_lead) % ring>());
+    template <bool Masked, class Visible>
+    WAVEATTN_DEVICE static void body(Wave& w, Staging& staging, Slot k, Slot previous_v, Slot v_target, Slot next_k,
+        Slot k_target, Visible visible) {
+        w.template score_phase<false>(staging, k, previous_v, v_target);
+        w.template value_phase<Masked>(staging, visible, previous_v, next_k, k_target);
     }
 
     // B fragments of q: the lane's query, dims 16 step + 8 (lane / 32) + 0..7. Rows and dims outside are 0.
@@ -181,7 +200,7 @@ private:
         Wave& w, const detail::DualwaveParams<T>& p, const detail::DualwaveItem& item, int wave_row, int lane) {
         const int rows = arch::max(0, arch::min(p.q_len - wave_row, 32));
         const T* const base = p.q.at(item.batch, item.head, wave_row);
-        if constexpr (Staging::direct) {
+        if constexpr (Staging::aligned) {
             const int row_bytes = int(p.q.stride[2]) * 2;
             const arch::BufferResource resource = arch::buffer_resource(base, unsigned(rows * row_bytes));
 #    pragma unroll
@@ -193,9 +212,13 @@ private:
         } else {
 #    pragma unroll
             for (int step = 0; step < Shape::k_steps; ++step) {
-                unsigned pairs[4];
-                Staging::template read_piece<8>(base + lane % 32 * p.q.stride[2], 16 * step + 8 * (lane / 32),
-                    p.head_dim, lane % 32 < rows, p.aligned, pairs);
+                unsigned pairs[4] = {};
+#    pragma unroll
+                for (int i = 0; i < 8; ++i) {
+                    const int dim = 16 * step + 8 * (lane / 32) + i;
+                    if (lane % 32 < rows && dim < p.head_dim)
+                        pairs[i / 2] |= unsigned(base[lane % 32 * p.q.stride[2] + dim].bits) << 16 * (i % 2);
+                }
                 w.q[step] = arch::uint4v{pairs[0], pairs[1], pairs[2], pairs[3]};
             }
         }
@@ -275,7 +298,7 @@ private:
 #    pragma unroll
                 for (int n = 0; n < 4; ++n) {
                     const int dim = 32 * d + 8 * n + 4 * (lane / 32);
-                    if (p.aligned) {
+                    if constexpr (Staging::aligned) {
                         if (dim < p.head_dim_v)
                             *reinterpret_cast<arch::uint2v*>(out + dim) =
                                 arch::uint2v{packed[d][2 * n], packed[d][2 * n + 1]};

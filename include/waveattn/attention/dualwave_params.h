@@ -26,7 +26,6 @@ template <class T> struct DualwaveParams {
     std::int32_t split_tiles;     // tiles of 64 keys in a split
     float scale_log2;             // |scale| log2(e)
     std::uint32_t q_keep, q_flip; // applied to pairs of q: & and ^; the sign of the scale, or zero for scale 0
-    bool aligned;                 // rows of all four tensors start on 16 bytes and end on a multiple of 8 elements
     bool repair;                  // compute only the items whose flags are set
     std::int32_t* overflow;       // pinned and repair: [item][wave], 1 where a row of the wave overflowed, else 0
     float* partial_o;             // splits > 1: [split][batch, head, query][dim], normalised

@@ -59,13 +59,13 @@ template <class T> struct DualwaveStream {
 template <class T, int HeadDim> struct DualwaveDirect {
     using Lds = DualwaveLdsGfx950<HeadDim>;
     using Stream = DualwaveStream<T>;
-    static constexpr bool direct = true;
+    static constexpr bool direct = true, aligned = true;
     static constexpr int loads = Lds::units / 8; // instructions of a wave for a tile
     Stream k, v;
     unsigned k_lane, v_lane; // lane offsets in the wave's first unit
     unsigned k_lds, v_lds;   // of that unit, within a slot
 
-    WAVEATTN_DEVICE void prepare(int wave, int lane, int head_dim, int head_dim_v, bool) {
+    WAVEATTN_DEVICE void prepare(int wave, int lane, int head_dim, int head_dim_v) {
         const int unit = wave * loads, place = lane / Lds::chunks, chunk = lane % Lds::chunks;
         constexpr unsigned outside = 0x80000000u; // beyond every bound: the chunk is filled with zeros
         k_lane = unsigned(Lds::k_row(unit, place)) * k.row_bytes + unsigned(16 * chunk);
@@ -93,131 +93,150 @@ template <class T, int HeadDim> struct DualwaveDirect {
     }
 };
 
-// Through registers, element by element where rows are not aligned to 16 bytes. What a phase puts into LDS was fetched
-// in the phase before.
-template <class T, class Arch, int HeadDim> struct DualwaveRegisters {
+// Through registers: what a phase puts into LDS was fetched in the phase before. Rows that are not aligned to 16 bytes
+// (Aligned = false) go element by element, from memory to LDS within a phase.
+template <class T, class Arch, int HeadDim, bool Aligned> struct DualwaveRegisters {
     using Shape = DualwaveShape<HeadDim>;
     using Lds = typename DualwaveTile<Arch, HeadDim>::Lds;
-    static constexpr bool direct = false;
+    using LdsChar = arch::LdsPointer<char>;
+    static constexpr bool direct = false, aligned = Aligned;
     static constexpr int loads = 0;
     static constexpr int pieces = 64 * Lds::chunks / Shape::threads; // chunks of a thread in a tile
-    struct Stream {
+    struct PlainStream {
         const T* base;
         std::int64_t row_stride;
         std::int32_t rows; // left
+        static constexpr unsigned tile_bytes = 64;
         WAVEATTN_DEVICE void open(const T* first_row, std::int64_t stride, std::int32_t count) {
             base = first_row, row_stride = stride, rows = count;
         }
         WAVEATTN_DEVICE void advance() { base += 64 * row_stride, rows -= 64; }
-        WAVEATTN_DEVICE static int span_tiles(unsigned, unsigned) { return 1 << 30; }
-        static constexpr unsigned tile_bytes = 0;
+        WAVEATTN_DEVICE void renew() {}
+        WAVEATTN_DEVICE static int span_tiles(unsigned, unsigned) { return 1 << 29; }
     };
+    using Stream = std::conditional_t<Aligned, DualwaveStream<T>, PlainStream>;
     Stream k, v;
-    int thread, head_dim, head_dim_v;
-    bool aligned;
-    arch::uint4v held[pieces]; // the tile on its way
+    int wave, head_dim, head_dim_v;
+    // Of the tile on its way. No arrays: the compiler would take the struct apart too late.
+    arch::uint4v first_held, second_held;
 
-    WAVEATTN_DEVICE void prepare(int wave, int lane, int k_dim, int v_dim, bool all_aligned) {
-        thread = 64 * wave + lane, head_dim = k_dim, head_dim_v = v_dim, aligned = all_aligned;
+    WAVEATTN_DEVICE void prepare(int wave_index, int, int k_dim, int v_dim) {
+        wave = wave_index, head_dim = k_dim, head_dim_v = v_dim;
+        first_held = second_held = arch::uint4v{};
     }
-    WAVEATTN_DEVICE void renew() {}
+    WAVEATTN_DEVICE void renew() { k.renew(), v.renew(); }
     WAVEATTN_DEVICE void start() { fetch_v(); }
-    WAVEATTN_DEVICE void fill_k(arch::LdsPointer<char> slot) { fetch_rows(k, head_dim), put_k(slot); }
-    WAVEATTN_DEVICE void fill_v(arch::LdsPointer<char> slot) { fetch_v(), put_v(slot); }
-    template <int I> WAVEATTN_DEVICE void load_k(arch::LdsPointer<char> slot) {
+    WAVEATTN_DEVICE void fill_k(LdsChar slot) { fetch_k(), put_k(slot); }
+    WAVEATTN_DEVICE void fill_v(LdsChar slot) { fetch_v(), put_v(slot); }
+    template <int I> WAVEATTN_DEVICE void load_k(LdsChar slot) {
         if constexpr (I == 0) put_k(slot), fetch_v();
     }
-    template <int I> WAVEATTN_DEVICE void load_v(arch::LdsPointer<char> slot) {
-        if constexpr (I == 0) put_v(slot), fetch_rows(k, head_dim);
-    }
-
-    // Count elements of `row` from `dim` on, packed in pairs; those outside are 0 and not read.
-    template <int Count>
-    WAVEATTN_DEVICE static void read_piece(
-        const T* row, int dim, int dims, bool inside, bool aligned, unsigned (&pairs)[Count / 2]) {
-#    pragma unroll
-        for (int i = 0; i < Count / 2; ++i) pairs[i] = 0;
-        if (!inside || dim >= dims) return;
-        if (aligned) {
-            using Piece = arch::Vector<unsigned, Count / 2>;
-            const Piece piece = *reinterpret_cast<const Piece*>(row + dim);
-#    pragma unroll
-            for (int i = 0; i < Count / 2; ++i) pairs[i] = piece[i];
-        } else {
-#    pragma unroll
-            for (int i = 0; i < Count; ++i)
-                if (dim + i < dims) pairs[i / 2] |= unsigned(row[dim + i].bits) << 16 * (i % 2);
-        }
+    template <int I> WAVEATTN_DEVICE void load_v(LdsChar slot) {
+        if constexpr (I == 0) put_v(slot), fetch_k();
     }
 
 private:
-    WAVEATTN_DEVICE void fetch_rows(Stream& stream, int dims) {
-#    pragma unroll
-        for (int i = 0; i < pieces; ++i) {
-            const int index = thread + i * Shape::threads, row = index / Lds::chunks, chunk = index % Lds::chunks;
-            unsigned pairs[4];
-            read_piece<8>(stream.base + row * stream.row_stride, 8 * chunk, dims, row < stream.rows, aligned, pairs);
-            held[i] = arch::uint4v{pairs[0], pairs[1], pairs[2], pairs[3]};
-        }
-        stream.advance();
+    static constexpr unsigned outside = 0x80000000u; // an offset beyond every bound: reads 0
+    // Computed anew wherever it is needed, for it would hold a register in the main loop.
+    WAVEATTN_DEVICE int thread() const { return 64 * wave + arch::lane_id_again(); }
+
+    // `lane_bytes`, or an offset outside where dim >= dims; without a branch.
+    WAVEATTN_DEVICE static unsigned inside(unsigned lane_bytes, unsigned dim, int dims) {
+        arch::pin(lane_bytes);
+        return dim < unsigned(dims) ? lane_bytes : outside;
     }
-    WAVEATTN_DEVICE void put_k(arch::LdsPointer<char> slot) {
-#    pragma unroll
-        for (int i = 0; i < pieces; ++i) {
-            const int index = thread + i * Shape::threads;
-            *(arch::LdsPointer<arch::uint4v>)(slot + Lds::k_offset(index / Lds::chunks, index % Lds::chunks)) = held[i];
+    // Chunk `index` of a tile, row by row.
+    WAVEATTN_DEVICE static arch::uint4v fetch_chunk(const Stream& stream, int dims, int index) {
+        const unsigned row = unsigned(index) / Lds::chunks, chunk = unsigned(index) % Lds::chunks;
+        return arch::buffer_load_16(
+            stream.resource(), inside(row * stream.row_bytes + 16 * chunk, 8 * chunk, dims), stream.at);
+    }
+    WAVEATTN_DEVICE void fetch_rows(const Stream& stream, int dims) {
+        first_held = fetch_chunk(stream, dims, thread());
+        if constexpr (pieces == 2) second_held = fetch_chunk(stream, dims, thread() + Shape::threads);
+    }
+    // The same chunks into a slot; `offset(row, chunk)` is their place.
+    template <class Offset> WAVEATTN_DEVICE void put_rows(LdsChar slot, Offset offset) {
+        const int index = thread(), other = index + Shape::threads;
+        using Chunk = arch::LdsPointer<arch::uint4v>;
+        const auto place = [&](unsigned i) {
+            return (Chunk)(slot + offset(int(i / Lds::chunks), int(i % Lds::chunks)));
+        };
+        *place(unsigned(index)) = first_held;
+        if constexpr (pieces == 2) *place(unsigned(other)) = second_held;
+    }
+    // One tile, a thread an element at a time; `offset(row, dim)` is its place in the slot.
+    template <class Offset>
+    WAVEATTN_DEVICE void copy_elements(const Stream& stream, int dims, LdsChar slot, Offset offset) {
+#    pragma unroll 1
+        for (int index = thread(); index < 64 * HeadDim; index += Shape::threads) {
+            const int row = index / HeadDim, dim = index % HeadDim;
+            std::uint16_t bits = 0;
+            if (row < stream.rows && dim < dims) bits = stream.base[row * stream.row_stride + dim].bits;
+            *(arch::LdsPointer<std::uint16_t>)(slot + offset(row, dim)) = bits;
         }
     }
-    // V to be stored transposed: a thread holds 4 keys x 4 dims.
+
+    WAVEATTN_DEVICE void fetch_k() {
+        if constexpr (Aligned) {
+            fetch_rows(k, head_dim);
+            k.advance();
+        }
+    }
+    WAVEATTN_DEVICE void put_k(LdsChar slot) {
+        if constexpr (!Aligned) {
+            copy_elements(
+                k, head_dim, slot, [](int row, int dim) { return Lds::k_offset(row, dim / 8) + dim % 8 * 2; });
+            k.advance();
+            return;
+        }
+        put_rows(slot, [](int row, int chunk) { return Lds::k_offset(row, chunk); });
+    }
+
+    // V to be stored transposed: a thread holds 4 keys x 4 dims, key by key.
     static constexpr int dim_groups = HeadDim / 4;
-    WAVEATTN_DEVICE bool has_block() const { return HeadDim == 128 || thread < 16 * dim_groups; }
     WAVEATTN_DEVICE void fetch_v() {
-        if constexpr (Lds::v_transposing_read)
+        if constexpr (Aligned && Lds::v_transposing_read) {
             fetch_rows(v, head_dim_v);
-        else {
-            const int key = 4 * (thread / dim_groups), dim = 4 * (thread % dim_groups);
-            unsigned pairs[4][2];
-#    pragma unroll
-            for (int i = 0; i < 4; ++i)
-                read_piece<4>(v.base + (key + i) * v.row_stride, dim, head_dim_v, has_block() && key + i < v.rows,
-                    aligned, pairs[i]);
-            // Pairs of keys for each of the four dims: [dim][pair of keys].
-            unsigned columns[4][2];
-#    pragma unroll
-            for (int d = 0; d < 4; ++d)
-#    pragma unroll
-                for (int n = 0; n < 2; ++n)
-                    columns[d][n] = arch::permute_bytes(
-                        pairs[2 * n + 1][d / 2], pairs[2 * n][d / 2], d % 2 ? 0x07060302u : 0x05040100u);
-            if constexpr (pieces == 2) {
-                held[0] = arch::uint4v{columns[0][0], columns[0][1], columns[1][0], columns[1][1]};
-                held[1] = arch::uint4v{columns[2][0], columns[2][1], columns[3][0], columns[3][1]};
-            } else {
-                held[0] = arch::uint4v{columns[0][0], columns[0][1], columns[1][0], columns[1][1]};
-                rest = arch::uint4v{columns[2][0], columns[2][1], columns[3][0], columns[3][1]};
-            }
+            v.advance();
+        } else if constexpr (Aligned) {
+            const unsigned index = unsigned(thread()), key = 4 * (index / dim_groups), dim = 4 * (index % dim_groups);
+            unsigned lane_bytes = inside(key * v.row_bytes + 2 * dim, dim, head_dim_v);
+            if (HeadDim == 64) lane_bytes = inside(lane_bytes, key, 64);
+            const auto load = [&](int key_offset) {
+                return arch::buffer_load_8(v.resource(), lane_bytes, v.template offset<0>(unsigned(key_offset)));
+            };
+            const arch::uint2v a = load(0), b = load(1), c = load(2), d = load(3);
+            first_held = arch::uint4v{a.x, a.y, b.x, b.y}, second_held = arch::uint4v{c.x, c.y, d.x, d.y};
             v.advance();
         }
     }
-    WAVEATTN_DEVICE void put_v(arch::LdsPointer<char> slot) {
-        if constexpr (Lds::v_transposing_read) {
+    WAVEATTN_DEVICE void put_v(LdsChar slot) {
+        if constexpr (!Aligned) {
+            copy_elements(v, head_dim_v, slot, [](int row, int dim) {
+                if constexpr (Lds::v_transposing_read)
+                    return Lds::v_offset(row, dim / 8) + dim % 8 * 2;
+                else
+                    return Lds::v_offset(row & ~3, dim) + row % 4 * 2;
+            });
+            v.advance();
+            return;
+        }
+        if constexpr (Lds::v_transposing_read)
+            put_rows(slot, [](int row, int chunk) { return Lds::v_offset(row, chunk); });
+        else {
+            const unsigned index = unsigned(thread());
+            const int key = int(4 * (index / dim_groups)), dim = int(4 * (index % dim_groups));
+            if (HeadDim == 64 && key >= 64) return;
 #    pragma unroll
-            for (int i = 0; i < pieces; ++i) {
-                const int index = thread + i * Shape::threads;
-                *(arch::LdsPointer<arch::uint4v>)(slot + Lds::v_offset(index / Lds::chunks, index % Lds::chunks)) =
-                    held[i];
+            for (int d = 0; d < 4; ++d) { // the four keys of dim + d
+                const unsigned selector = d % 2 ? 0x07060302u : 0x05040100u;
+                const arch::uint2v column = {arch::permute_bytes(first_held[2 + d / 2], first_held[d / 2], selector),
+                    arch::permute_bytes(second_held[2 + d / 2], second_held[d / 2], selector)};
+                *(arch::LdsPointer<arch::uint2v>)(slot + Lds::v_offset(key, dim + d)) = column;
             }
-        } else {
-            const int key = 4 * (thread / dim_groups), dim = 4 * (thread % dim_groups);
-            const arch::uint4v upper = pieces == 2 ? held[pieces - 1] : rest;
-            if (!has_block()) return;
-            const arch::uint2v columns[4] = {held[0].lo, held[0].hi, upper.lo, upper.hi};
-#    pragma unroll
-            for (int d = 0; d < 4; ++d)
-                *(arch::LdsPointer<arch::uint2v>)(slot + Lds::v_offset(key, dim + d)) = columns[d];
         }
     }
-    arch::uint4v rest; // the second half of a 4 x 4 block where K takes one chunk only
 };
 
 } // namespace waveattn::detail

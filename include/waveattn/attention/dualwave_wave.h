@@ -61,7 +61,7 @@ template <class T, class Arch, int HeadDim, SoftmaxBasis Basis, bool ExactSum, c
     arch::uint4v fragment[mfmas]; // A fragments: of K [key, dim] or of V^T [dim, key], whichever the next phase needs
     arch::float16v s[2];          // S^T [key, query], blocks of 32 keys
     float t[32];                  // exponents, then exponentials, of the lane's keys
-    Pair p[16];                   // P^T, narrowed
+    unsigned p[16];               // P^T, narrowed pairs
     arch::float16v o[Shape::dim_blocks];
     float lift; // minus the basis of the exponents, in base-2 units
     float sum[2], scale;
@@ -82,6 +82,11 @@ template <class T, class Arch, int HeadDim, SoftmaxBasis Basis, bool ExactSum, c
             fragment[i].lo = half(0), fragment[i].hi = half(1);
         } else
             fragment[i] = *(arch::LdsPointer<arch::uint4v>)(slot + Lds::v_fragment(int(v_lane), step, dim_block, 0));
+    }
+    // Swizzled addresses are computed where they are used; hoisted out of the main loop they would hold a register
+    // each.
+    WAVEATTN_DEVICE void fresh_addresses() {
+        if constexpr (!Lds::v_transposing_read) arch::pin(k_lane), arch::pin(v_lane);
     }
     // A barrier behind which the wave's loads to LDS are visible, all but those of the last `Newer` tiles.
     template <int Newer> WAVEATTN_DEVICE void arrive() {
@@ -118,12 +123,14 @@ template <class T, class Arch, int HeadDim, SoftmaxBasis Basis, bool ExactSum, c
     }
     // Keys 2i, 2i+1 of the lane's 32 of a tile.
     WAVEATTN_DEVICE void narrow_pair(int i) {
-        p[i] = narrow(t[2 * i], t[2 * i + 1]);
+        const Pair pair = narrow(t[2 * i], t[2 * i + 1]);
+        p[i] = __builtin_bit_cast(unsigned, pair);
         if constexpr (ExactSum) {
+            arch::pin(p[i]);
             sum[0] += t[2 * i], sum[1] += t[2 * i + 1];
             arch::pin(sum[0]), arch::pin(sum[1]);
         } else {
-            sum[i % 2] = arch::dot2(p[i], Pair{1.f, 1.f}, sum[i % 2]);
+            sum[i % 2] = arch::dot2(pair, Pair{1.f, 1.f}, sum[i % 2]);
             arch::pin(sum[i % 2]);
         }
     }
@@ -174,12 +181,16 @@ template <class T, class Arch, int HeadDim, SoftmaxBasis Basis, bool ExactSum, c
 #    pragma unroll
         for (int e = 0; e < 32; ++e)
             if (!(Atom::d_row(0, e % 16) + 32 * (e / 16) < visible)) s[e / 16][e % 16] = -arch::infinity;
+        arch::schedule_barrier();
     }
     WAVEATTN_DEVICE float both_halves_max(float value) const { return arch::max(value, arch::shuffle_xor(value, 32)); }
     WAVEATTN_DEVICE float tile_max() const {
         float top = s[0][0];
 #    pragma unroll
-        for (int e = 1; e < 32; ++e) top = arch::maximum_nan(top, s[e / 16][e % 16]);
+        for (int e = 1; e < 32; ++e) {
+            top = arch::maximum_nan(top, s[e / 16][e % 16]);
+            if (e % 8 == 7) arch::schedule_barrier();
+        }
         return top;
     }
     // Exponents of the first half's scores from `from` to `to`.
@@ -209,7 +220,10 @@ template <class T, class Arch, int HeadDim, SoftmaxBasis Basis, bool ExactSum, c
                 lift = moved;
                 sum[0] *= factor, sum[1] *= factor;
 #    pragma unroll
-                for (int d = 0; d < Shape::dim_blocks; ++d) o[d] *= factor;
+                for (int d = 0; d < Shape::dim_blocks; ++d) {
+                    o[d] *= factor;
+                    arch::schedule_barrier();
+                }
             }
         }
     }
@@ -231,6 +245,7 @@ template <class T, class Arch, int HeadDim, SoftmaxBasis Basis, bool ExactSum, c
     }
     template <bool First, class Slot>
     WAVEATTN_DEVICE void score_phase(Staging& staging, Slot k_source, Slot v_source, Slot v_target) {
+        fresh_addresses();
         arch::wait_lds<First ? 0 : late - lag>();
         arch::schedule_barrier();
 #    pragma unroll
@@ -252,6 +267,7 @@ template <class T, class Arch, int HeadDim, SoftmaxBasis Basis, bool ExactSum, c
     }
     template <bool Masked, class Slot, class Visible>
     WAVEATTN_DEVICE void value_phase(Staging& staging, Visible visible, Slot v_source, Slot k_source, Slot k_target) {
+        fresh_addresses();
         arch::wait_lds<(late - lag) * reads_v>();
         arch::schedule_barrier();
         float top = 0.f;
@@ -305,8 +321,8 @@ template <class T, class Arch, int HeadDim, SoftmaxBasis Basis, bool ExactSum, c
     }
     WAVEATTN_DEVICE void value_step(int i) {
         const int step = i / Shape::dim_blocks, d = i % Shape::dim_blocks;
-        const Pair four[4] = {p[4 * step], p[4 * step + 1], p[4 * step + 2], p[4 * step + 3]};
-        o[d] = Atom::mma(fragment[i], __builtin_bit_cast(arch::uint4v, four), o[d]);
+        const arch::uint4v weights = {p[4 * step], p[4 * step + 1], p[4 * step + 2], p[4 * step + 3]};
+        o[d] = Atom::mma(fragment[i], weights, o[d]);
     }
 };
 

@@ -100,30 +100,31 @@ void launch_dualwave_kernel(const DualwaveParams<T>& p, hipStream_t stream) {
 
 // The kernels of one call on one target.
 template <class Arch, int HeadDim, class T>
-void launch_dualwave(DualwaveParams<T> p, bool fast, bool exact_sum, SoftmaxBasis basis, hipStream_t stream) {
-    using Registers = DualwaveRegisters<T, Arch, HeadDim>;
-    if constexpr (std::is_same_v<Arch, arch::gfx950>) {
+void launch_dualwave(DualwaveParams<T> p, bool aligned, SoftmaxBasis basis, hipStream_t stream) {
+    constexpr auto online = SoftmaxBasis::online, pinned = SoftmaxBasis::pinned;
+    if (!aligned)
+        return launch_dualwave_kernel<T, Arch, HeadDim, online, true, DualwaveRegisters<T, Arch, HeadDim, false>>(
+            p, stream);
+    if constexpr (std::is_same_v<Arch, arch::gfx942>)
+        launch_dualwave_kernel<T, Arch, HeadDim, online, true, DualwaveRegisters<T, Arch, HeadDim, true>>(p, stream);
+    else {
         using Direct = DualwaveDirect<T, HeadDim>;
-        const auto run = [&](auto exact) {
-            constexpr bool exact_value = decltype(exact)::value;
-            if (basis == SoftmaxBasis::pinned) {
-                launch_dualwave_kernel<T, Arch, HeadDim, SoftmaxBasis::pinned, exact_value, Direct>(p, stream);
+        const auto run = [&](auto exact_sum) {
+            if (basis == pinned) {
+                launch_dualwave_kernel<T, Arch, HeadDim, pinned, exact_sum, Direct>(p, stream);
                 p.repair = true;
             }
-            launch_dualwave_kernel<T, Arch, HeadDim, SoftmaxBasis::online, exact_value, Direct>(p, stream);
+            launch_dualwave_kernel<T, Arch, HeadDim, online, exact_sum, Direct>(p, stream);
         };
-        if (fast) {
-            if (exact_sum)
-                run(std::true_type{});
-            else
-                run(std::false_type{});
-            return;
-        }
+        // The logarithm of the sum wants the sum before narrowing.
+        if (p.lse.data || p.partial_lse)
+            run(std::true_type{});
+        else
+            run(std::false_type{});
     }
-    launch_dualwave_kernel<T, Arch, HeadDim, SoftmaxBasis::online, true, Registers>(p, stream);
 }
 
-// Whether the loads straight to LDS cover the tensors: whole chunks of 16 bytes, offsets in a tile below 2^31.
+// Whether loads of 16 bytes cover the tensor: whole chunks, offsets in a tile of rows below 2^31.
 template <class T, int Rank> bool dualwave_rows(const TensorView<T, Rank>& view, std::int64_t dim) {
     return rows_aligned(view, 16) && dim % 8 == 0 &&
            (view.shape[2] <= 1 || (view.stride[2] >= dim && view.stride[2] <= (std::int64_t(1) << 22)));
@@ -151,10 +152,9 @@ void executeFlashAttentionDualwave(const TensorView<const T, 4>& q, const Tensor
     require(options.splits >= 1 && options.splits <= 1024, "splits must be from 1 to 1024, got ", options.splits);
     if (o.empty()) return;
 
-    const bool fast = device.target == arch::Target::gfx950 && detail::dualwave_rows(q, shape.head_dim) &&
-                      detail::dualwave_rows(k, shape.head_dim) && detail::dualwave_rows(v, shape.head_dim_v) &&
-                      detail::dualwave_rows(o, shape.head_dim_v);
-    const SoftmaxBasis basis = fast ? options.basis : SoftmaxBasis::online;
+    const bool aligned = detail::dualwave_rows(q, shape.head_dim) && detail::dualwave_rows(k, shape.head_dim) &&
+                         detail::dualwave_rows(v, shape.head_dim_v) && detail::dualwave_rows(o, shape.head_dim_v);
+    const SoftmaxBasis basis = aligned && device.target == arch::Target::gfx950 ? options.basis : SoftmaxBasis::online;
     const auto space = detail::dualwave_workspace(shape, options.basis, options.splits);
     require(space.bytes == 0 || (options.workspace && options.workspace_bytes >= space.bytes),
         "this basis and number of splits need a workspace of ", space.bytes, " bytes, got ",
@@ -182,22 +182,19 @@ void executeFlashAttentionDualwave(const TensorView<const T, 4>& q, const Tensor
                    : float(std::min(std::abs(scale) * 1.4426950408889634, double(std::numeric_limits<float>::max())));
     p.q_keep = scale == 0 ? 0u : ~0u;
     p.q_flip = scale < 0 ? 0x80008000u : 0u;
-    p.aligned = rows_aligned(q, 16) && rows_aligned(k, 16) && rows_aligned(v, 16) && rows_aligned(o, 16) &&
-                shape.head_dim % 8 == 0 && shape.head_dim_v % 8 == 0;
     auto* const workspace = static_cast<char*>(options.workspace);
     if (basis == SoftmaxBasis::pinned) p.overflow = reinterpret_cast<std::int32_t*>(workspace + space.overflow);
     if (options.splits > 1) {
         p.partial_lse = reinterpret_cast<float*>(workspace + space.partial_lse);
         p.partial_o = reinterpret_cast<float*>(workspace + space.partial_o);
     }
-    const bool exact_sum = p.lse.data != nullptr;
 
     const auto run = [&](auto head_dim) {
         constexpr int value = decltype(head_dim)::value;
         if (device.target == arch::Target::gfx950)
-            detail::launch_dualwave<arch::gfx950, value>(p, fast, exact_sum, basis, options.stream);
+            detail::launch_dualwave<arch::gfx950, value>(p, aligned, basis, options.stream);
         else
-            detail::launch_dualwave<arch::gfx942, value>(p, false, exact_sum, basis, options.stream);
+            detail::launch_dualwave<arch::gfx942, value>(p, aligned, basis, options.stream);
     };
     if constexpr (HEAD_DIM != 0)
         run(std::integral_constant<int, HEAD_DIM>{});

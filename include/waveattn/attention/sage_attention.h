@@ -113,6 +113,8 @@ AttentionShape check_sage(const SageOperands& in, const TensorView<O, 4>& o, con
         "v must be (", storage_batch, ", ", shape.heads_kv, ", ", tiles, ", ", padded, ", 64), got ", shape_text(in.v));
     require(in.v.empty() || (in.v.stride[3] == sage::tile_keys && rows_aligned(in.v, 16)),
         "v must have contiguous tiles on multiples of 16 bytes");
+    require<Unsupported>(in.v.stride[2] < (std::int64_t(1) << 31),
+        "tiles of v must be less than 2^31 bytes apart, got ", in.v.stride[2]);
     const auto check_scale = [&](const char* name, const TensorView<const float, 3>& view, std::int64_t batch,
                                  std::int64_t heads, std::int64_t count) {
         check_view(name, view, true);
