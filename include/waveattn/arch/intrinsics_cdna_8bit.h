@@ -43,6 +43,28 @@ template <bool High> WAVEATTN_DEVICE int convert_pack_fp8(float first, float sec
 }
 WAVEATTN_DEVICE float round_even(float x) { return __builtin_rintf(x); } // v_rndne_f32
 
+// ---- memory ----
+// 4 bytes from resource + lane_bytes + wave_bytes.
+WAVEATTN_DEVICE int buffer_load_4(BufferResource resource, unsigned lane_bytes, unsigned wave_bytes) {
+    return __builtin_bit_cast(int, __builtin_amdgcn_raw_buffer_load_b32(resource, int(lane_bytes), int(wave_bytes), 0));
+}
+
+// 16 bytes at a scalar address and a lane's offset. The address may have come from opaque_scalar, which hides that it
+// is one of global memory.
+WAVEATTN_DEVICE int4v global_load_16(const void* wave_base, unsigned lane_bytes) {
+    using Global = const __attribute__((address_space(1))) char*;
+    return *(const __attribute__((address_space(1))) int4v*)((Global)wave_base + lane_bytes);
+}
+
+// A kernel's first argument, read again: what is needed only at the end need not stay in registers until then.
+template <class T> WAVEATTN_DEVICE T kernel_argument() {
+    using Constant = const __attribute__((address_space(4))) char*;
+    T value;
+    __builtin_memcpy(
+        &value, (Constant)opaque_scalar((std::uint64_t)(Constant)__builtin_amdgcn_kernarg_segment_ptr()), sizeof(T));
+    return value;
+}
+
 // ---- votes ----
 // Whether the condition holds in any active lane of a wave64.
 WAVEATTN_DEVICE bool any_lane(bool condition) { return __builtin_amdgcn_ballot_w64(condition) != 0; }
