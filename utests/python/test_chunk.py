@@ -50,8 +50,7 @@ def unpacked(cache, sequence):
             blocks = pool.view(np.uint8).reshape(*pool.shape[:3], cache.head_dim // 32, 18)
             d = np.ascontiguousarray(blocks[..., :2]).view(np.float16).astype(np.float64)
             codes = np.concatenate([blocks[..., 2:] & 15, blocks[..., 2:] >> 4], axis=-1).astype(np.float64)
-            with np.errstate(invalid="ignore"):  # rows that nobody wrote
-                return ((codes - 8) * d).reshape(*pool.shape[:3], cache.head_dim)
+            return ((codes - 8) * d).reshape(*pool.shape[:3], cache.head_dim)
         if scale is None:
             return pool.astype(np.float64)
         return pool.astype(np.float64) * np.repeat(scale.cpu().numpy().astype(np.float64), 64, axis=-1)
@@ -62,7 +61,8 @@ def unpacked(cache, sequence):
         (cache.k_pool, cache.k_scale, cache.dtype == "q4_0"),
         (cache.v_pool, cache.v_scale, cache.dtype in ("q4_0", "int8_q4_0")),
     ):
-        values = rows(pool, scale, q4)
+        with np.errstate(invalid="ignore"):  # rows that nobody wrote
+            values = rows(pool, scale, q4)
         cells = [
             values[table[c // cache.page_size], :, c % cache.page_size]
             if table[c // cache.page_size] >= 0
