@@ -149,10 +149,13 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
 
     // Sets what turns the scores of a tile with that k_scale into weights. The scale keeps 20 bits, so that 12582912
     // times it is exact and, as m is an integer, the offset too.
-    WAVEATTN_DEVICE static void set_scale(Scores& s, const State& state, float k_scale) {
+    WAVEATTN_DEVICE static float score_scale(const State& state, float k_scale) {
         const int bits = __builtin_bit_cast(int, k_scale), least = __builtin_bit_cast(int, 1e-18f);
         const float product = state.q_scale * as_float(bits > least ? bits : least);
-        s.scale = as_float(__builtin_bit_cast(int, product) & ~0xf);
+        return as_float(__builtin_bit_cast(int, product) & ~0xf);
+    }
+    WAVEATTN_DEVICE static void set_scale(Scores& s, const State& state, float k_scale) {
+        s.scale = score_scale(state, k_scale);
         set_offset(s, state);
     }
     WAVEATTN_DEVICE static void set_offset(Scores& s, const State& state) {
@@ -209,8 +212,8 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
         return words;
     }
     // A plain delta_s is added as fp32 in units of the scale: as exact as the scores' own units.
-    WAVEATTN_DEVICE static void add_plain_bias(Scores& s, const int16v& bias) {
-        const float inverse = arch::reciprocal(s.scale);
+    WAVEATTN_DEVICE static void add_plain_bias(Scores& s, const int16v& bias, float scale) {
+        const float inverse = arch::reciprocal(scale);
         detail::static_for<0, 16>([&](auto r) {
             const float sum = arch::fma(as_float(bias[r.value]), inverse, as_float(s.units[r.value]));
             s.units[r.value] = __builtin_bit_cast(int, sum);
@@ -343,8 +346,8 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
                     (Bias == SageBias::units ? start : plain) = words;
                 }
             };
-            const auto finish = [&](Scores& scores, int tile, int half_tile) {
-                if constexpr (Bias == SageBias::plain) add_plain_bias(scores, plain);
+            const auto finish = [&](Scores& scores, int tile, int half_tile, [[maybe_unused]] float tile_k_scale) {
+                if constexpr (Bias == SageBias::plain) add_plain_bias(scores, plain, score_scale(state, tile_k_scale));
                 if (tile >= first_masked) [[unlikely]] {
                     mask(scores, visible - 64 * tile - 32 * half_tile);
                     if (half_tile == 0) stage.clear_tail(tile);
@@ -354,7 +357,7 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
             // Slot n & 1 holds V tile n and K tile n + 1. Before the loop: K tile 0 and zeros as V, then slot 0; the
             // scores of tile 0.
             stage.load(-1);
-            float k_scale = stage.load_scale(0);
+            [[maybe_unused]] float k_scale = stage.load_scale(0);
             stage.store(lds, -1);
             stage.prepare_tail(1);
             stage.load(0);
@@ -371,13 +374,13 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
             detail::static_for<0, score_products>(
                 [&](auto n) { s0.units = score_product<n.value>(state, k, s0.units); });
             set_scale(s0, state, k_scale);
-            finish(s0, 0, 0);
+            finish(s0, 0, 0, k_scale);
             raise_maximum(s0, state);
             detail::static_for<0, planes>([&](auto u) { k[u.value] = read_k<u.value>(lds, near + 1024, far + 1024); });
             read_delta(1, 1);
             s1.scale = s0.scale;
             score_block(s1, s0, pair, w0, state, start, k, v, lds, far + Tile::tile_bytes + HeadDim * 32, [](auto) {});
-            finish(s1, 0, 1);
+            finish(s1, 0, 1, k_scale);
 
             near ^= Tile::slot_bytes, far = near ^ 64;
             const auto nothing = [](auto) {};
@@ -397,7 +400,8 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
                 stage.prepare_tail(tile + 3);
 
                 score_block(s0, s1, pair, w1, state, start, k, v, lds, v_even, nothing);
-                finish(s0, tile + 1, 0);
+                finish(s0, tile + 1, 0, next_k_scale);
+                k_scale = next_k_scale;
 
                 value_block(w0, s1, pair, w1, state, v, k, lds, near + 1024, far + 1024, [&](auto n) {
                     if constexpr (n.value == value_products / 2) stage.store(lds, tile + 1);
@@ -417,7 +421,7 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
                         near = arch::opaque(near ^ Tile::slot_bytes), far = arch::opaque(near ^ 64);
                     }
                 });
-                finish(s1, tile + 1, 1);
+                finish(s1, tile + 1, 1, k_scale);
             }
             detail::static_for<0, value_products>([&](auto n) { add_value<n.value>(state, v, w1); });
         }
