@@ -15,7 +15,9 @@ constexpr WmmaTuning tuning_of(std::string_view variant, int head_dim) {
     if (variant == "eager" || variant == "plain") tuning.lazy_threshold = 0;
     if (variant == "scattered_v" || variant == "plain") tuning.v = WmmaV::scattered_lds;
     if (variant == "v_in_registers") tuning.v = WmmaV::transposed_registers;
-    if (variant == "v_in_registers" && head_dim == 64) tuning.waves_per_simd = 9;
+    // Registers without spills.
+    if (variant == "v_in_registers") tuning.waves_per_simd = head_dim == 64 ? 9 : 6;
+    if (tuning.v == WmmaV::scattered_lds && head_dim == 64) tuning.waves_per_simd = 10;
     return tuning;
 }
 

@@ -1,7 +1,6 @@
 // module.flash_decode(...): the checks of a decode call, and the call.
 #include "attention_checks.h"
-#include "call.h"
-#include "kernels/flash_decode.h"
+#include "decode_call.h"
 #include "registration.h"
 #include "tensor.h"
 
@@ -13,8 +12,6 @@ namespace nb = nanobind;
 
 namespace waveattn::python {
 namespace {
-
-struct DecodeCall : DecodeProblem {};
 
 bool is_code(DType dtype) {
     return dtype == DType::int8 || dtype == DType::float8_e4m3fn || dtype == DType::float8_e4m3fnuz;
@@ -84,17 +81,7 @@ void set_outputs(DecodeCall& self, const Tensor& out, const Tensor* lse, const T
 
 void run(const DecodeCall& self, int device, std::uintptr_t stream) {
     Call call(device, stream);
-    DecodeProblem staged = self;
-    staged.q = call.input("q", self.q);
-    staged.k = call.input("k", self.k);
-    staged.v = call.input("v", self.v);
-    if (self.k_scale.rank) staged.k_scale = call.input("k_scale", self.k_scale);
-    if (self.v_scale.rank) staged.v_scale = call.input("v_scale", self.v_scale);
-    if (self.kv_lens.rank) staged.kv_lens = call.input("kv_lens", self.kv_lens);
-    staged.out = call.output("out", self.out);
-    if (self.lse.rank) staged.lse = call.output("lse", self.lse);
-    if (self.workspace.rank) staged.workspace = call.output("workspace", self.workspace);
-    flash_decode(staged, call.stream());
+    flash_decode(stage(call, self), call.stream());
     call.finish();
 }
 

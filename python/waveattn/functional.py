@@ -47,7 +47,7 @@ def _run_attention(
 def flash_attention(
     q: Any,
     k: Any,
-    v: Any,
+    v: Any = None,
     *,
     causal: Causal | None = None,
     scale: float | None = None,
@@ -55,6 +55,7 @@ def flash_attention(
     out: Any = None,
     layout: Layout = "bhsd",
     backend: str = "auto",
+    scores: Literal["auto", "exact", "quantized"] = "auto",
     device: str | None = None,
     stream: int | None = None,
 ) -> Any:
@@ -75,6 +76,11 @@ def flash_attention(
     ``backend``: ``"auto"``, ``"scalar"`` or another kernel of ``waveattn.info()["backends"]``. ``auto`` takes the
     matrix kernel of the device where one covers the call, else the scalar one.
 
+    ``k`` may be an ``Int8KVCache`` or ``Fp8KVCache``, and ``v`` is then left out: attention over the tokens in use, on
+    gfx1200 by matrix instructions, elsewhere as ``decode``. ``scores``, on gfx1200: ``"exact"`` multiplies q by the
+    codes in 16 bits, ``"quantized"`` in the 8 bits of the cache, with q quantised for each row; ``"auto"`` takes 8 bits
+    for fp8 and 16 for int8.
+
     Tensors may be torch, numpy, or anything that speaks DLPack, all of one framework. GPU tensors are computed on their
     device; torch's on its current stream, others on ``stream`` (a HIP stream as an integer, default: cupy's current
     stream, else the null stream). Nothing is synchronised. CPU tensors are computed on an emulated device, chosen by
@@ -86,6 +92,27 @@ def flash_attention(
     NotImplementedError for what no kernel covers, and for tensors that require a gradient; RuntimeError where a device
     or the HIP runtime is missing or fails.
     """
+    if type(k).__name__ in ("Int8KVCache", "Fp8KVCache"):
+        from . import cached
+
+        if v is not None:
+            raise TypeError("a cache holds keys and values: v must be left out")
+        if layout != "bhsd":
+            raise NotImplementedError(f"attention over a cache takes layout 'bhsd', not {layout!r}")
+        return cached.attend(
+            q,
+            k,
+            causal=causal,
+            scale=scale,
+            return_lse=return_lse,
+            out=out,
+            backend=backend,
+            scores=scores,
+            device=device,
+            stream=stream,
+        )
+    if v is None:
+        raise TypeError("v is missing: only caches hold keys and values")
     if _arrays.is_torch(q):
         if stream is not None:
             raise ValueError("torch tensors run on torch's current stream; use torch.cuda.stream() instead of stream=")
