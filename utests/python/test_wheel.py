@@ -83,7 +83,8 @@ def test_a_wheel_of_it_is_a_manylinux_wheel(tmp_path):
         archive.write(EXTENSION, "probe/_core.abi3.so")
         archive.writestr("probe-1.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: false\nTag: cp310-abi3-linux_x86_64\n")
         archive.writestr("probe-1.dist-info/METADATA", "Metadata-Version: 2.1\nName: probe\nVersion: 1\n")
-        archive.writestr("probe-1.dist-info/RECORD", "")
+        names = ["probe/_core.abi3.so", "probe-1.dist-info/WHEEL", "probe-1.dist-info/METADATA", "probe-1.dist-info/RECORD"]
+        archive.writestr("probe-1.dist-info/RECORD", "".join(f"{name},,\n" for name in names))
     text = subprocess.run([auditwheel, "show", str(wheel)], capture_output=True, text=True, check=False).stdout
     assert "manylinux_2_" in text, text
 
