@@ -412,14 +412,16 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
                 stage.prepare_tail(tile + 3);
 
                 score_block(s1, s0, pair, w0, state, start, k, v, lds, v_odd, [&](auto n) {
-                    constexpr int at = n.value * 8 / score_products;
-                    if constexpr (at == 0) next_k_scale = stage.load_scale(tile + 2);
-                    if constexpr (at == 2) stage.load_k(tile + 2);
-                    if constexpr (at == 4) stage.load_v();
-                    if constexpr (at == 6) {
-                        stage.advance(tile + 2);
-                        near = arch::opaque(near ^ Tile::slot_bytes), far = arch::opaque(near ^ 64);
-                    }
+                    constexpr int steps = 4, first = n.value * steps / score_products;
+                    detail::static_for<first, (n.value + 1) * steps / score_products>([&](auto step) {
+                        if constexpr (step == 0) next_k_scale = stage.load_scale(tile + 2);
+                        if constexpr (step == 1) stage.load_k(tile + 2);
+                        if constexpr (step == 2) stage.load_v();
+                        if constexpr (step == 3) {
+                            stage.advance(tile + 2);
+                            near = arch::opaque(near ^ Tile::slot_bytes), far = arch::opaque(near ^ 64);
+                        }
+                    });
                 });
                 finish(s1, tile + 1, 1, k_scale);
             }
