@@ -4,6 +4,8 @@
 #   header_tests_host      each header alone, by the host compiler
 #   header_tests_hip       each header alone, by the HIP compiler for one target (parsing does not depend on it)
 #   header_tests_targets   all headers together, for every target of the build and for targets without kernels
+#   header_tests_real      all headers together with the real HIP headers of WAVEATTN_REAL_HIP_INCLUDE, where the build
+#                          itself uses the bundled declarations
 # Each header is included twice, which also tests its include guard.
 function(waveattn_add_header_tests)
   set(folder ${CMAKE_CURRENT_BINARY_DIR}/header_tests)
@@ -35,4 +37,17 @@ function(waveattn_add_header_tests)
     target_compile_options(${library} PRIVATE -O0)
     set_target_properties(${library} PROPERTIES CXX_STANDARD 20 HIP_STANDARD 20)
   endforeach()
+
+  if(WAVEATTN_HIP_FLAVOUR STREQUAL "bundled" AND WAVEATTN_REAL_HIP_INCLUDE)
+    execute_process(COMMAND ${CMAKE_HIP_COMPILER} -print-resource-dir OUTPUT_VARIABLE resources OUTPUT_STRIP_TRAILING_WHITESPACE)
+    add_library(header_tests_real OBJECT ${folder}/all.hip)
+    target_include_directories(header_tests_real PRIVATE ${PROJECT_SOURCE_DIR}/include)
+    # The second folder holds wrappers that the real headers expect from the compiler.
+    target_include_directories(header_tests_real SYSTEM PRIVATE ${WAVEATTN_REAL_HIP_INCLUDE} ${resources})
+    target_link_libraries(header_tests_real PRIVATE waveattn_warnings)
+    target_compile_options(header_tests_real PRIVATE -O0)
+    set_target_properties(header_tests_real PROPERTIES HIP_STANDARD 20 HIP_ARCHITECTURES "${one_target}")
+  elseif(WAVEATTN_HIP_FLAVOUR STREQUAL "bundled")
+    message(STATUS "waveattn: headers are not tested with real HIP headers, for there are none (WAVEATTN_REAL_HIP_INCLUDE)")
+  endif()
 endfunction()

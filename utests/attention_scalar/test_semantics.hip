@@ -134,6 +134,15 @@ TEST_CASE("infinite scores behave as in an fp32 softmax") {
     CHECK(empty.lse[1] == -inf);
 }
 
+TEST_CASE("the result may replace q") {
+    Problem p{make_shape(1, 4, 2, 150, 70, 64), Causal::bottom_right};
+    const auto in = make_inputs<float>(p);
+    const auto q = place<float>(in.q, 1, 4, 150, 64), k = place<float>(in.k, 1, 2, 70, 64),
+               v = place<float>(in.v, 1, 2, 70, 64);
+    executeFlashAttention<64>(q.view, k.view, v.view, q.view, {.causal = p.causal});
+    CHECK(bit_equal(q.values(), run_flash<float, float, 64>(p, in).o));
+}
+
 TEST_CASE("more heads than a 16-bit grid axis") {
     if (!full() && arch::current_device().target != arch::Target::gfx1200) {
         MESSAGE("skipped: 70000 workgroups run on one target by default, on all with WAVEATTN_TEST_FULL=1");

@@ -25,6 +25,17 @@ static_assert(ReadOp<RawRead<float>> && ReadOp<Int8TokenRead> && ReadOp<Fp8Token
 static_assert(!AnyReadOp<NoRead> && !AnyReadOp<float*>);
 static_assert(
     ComputeOp<Mul> && ComputeOp<Bias> && ComputeOp<Cast<bfloat16>> && !ComputeOp<Owner> && !ComputeOp<NoRead>);
+// An operation of another library: Operation::exec(value, op).
+struct ForeignScale;
+struct ForeignScaleOperation {
+    WAVEATTN_HOST_DEVICE static float exec(float x, const ForeignScale& op);
+};
+struct ForeignScale {
+    using Operation = ForeignScaleOperation;
+    float factor;
+};
+WAVEATTN_HOST_DEVICE inline float ForeignScaleOperation::exec(float x, const ForeignScale& op) { return x * op.factor; }
+static_assert(ComputeOp<ForeignScale> && ForeignOp<ForeignScale>);
 static_assert(Epilogue<Chain<>> && Epilogue<Chain<Mul, Gelu>> && !Epilogue<Mul>);
 static_assert(WriteOp<Write<bfloat16>> && !WriteOp<RawRead<float>>);
 using Chained = decltype(RawRead<bfloat16>{}.then(Mul{2.f}));
@@ -86,6 +97,7 @@ TEST_CASE("chains apply from left to right") {
     CHECK(out[3] == chain.read(Point{3}));
     CHECK(epilogue(Mul{3.f}, Add{1.f}).then(Clamp{0.f, 5.f}).exec(9.f, {}) == 5.f);
     CHECK(epilogue().exec(9.f, {}) == 9.f);
+    CHECK(epilogue(ForeignScale{4.f}, Add{1.f}).exec(2.f, {}) == 9.f);
     CHECK(epilogue(map([](float x) { return x * x; }), map([](float x, Point at) {
         return x + float(at.token);
     })).exec(3.f, Point{0, 7}) == 16.f);

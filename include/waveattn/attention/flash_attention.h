@@ -6,6 +6,8 @@
 // Values are read through read operations (iop/read.h) as fp32, all arithmetic is fp32, and the result is rounded once
 // when it is stored. Any head_dim from 1 to 256 (that of v may differ from that of q and k), any strides, any lengths.
 //
+// o must not overlap k or v. It may be the memory of q, whose rows are read by the workgroup that writes them.
+//
 // Errors: InvalidArgument for shapes, strides and pointers; UnsupportedDevice. Nothing is launched then, nor for an
 // empty result. A launch allocates nothing, does not synchronise, and can be captured in a graph.
 //
@@ -21,6 +23,8 @@
 #include "waveattn/attention/wave_dispatch.h"
 #include "waveattn/core/launch.h"
 #include "waveattn/iop/check.h"
+#include "waveattn/iop/read.h"
+#include "waveattn/iop/write.h"
 
 namespace waveattn {
 

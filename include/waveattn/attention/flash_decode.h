@@ -19,6 +19,8 @@
 #include "waveattn/attention/wave_dispatch.h"
 #include "waveattn/core/launch.h"
 #include "waveattn/iop/check.h"
+#include "waveattn/iop/read.h"
+#include "waveattn/iop/write.h"
 
 #include <algorithm>
 

@@ -1,15 +1,11 @@
-// What the scalar kernels share: how a row of head_dim values lies in the lanes of a wave, and how rows are read and
-// written without touching anything outside a tensor.
+// What the scalar kernels share: how a row of head_dim values lies in the lanes of a wave, and dot products of rows.
 //
-// A group of `lanes` neighbouring lanes holds a row. Lane g of the group owns `dims_per_lane` of its dims in pieces of
-// 4: piece c starts at dim 4 * (g + lanes * c). So a group reads 16 * lanes consecutive bytes at a time, and a dot
-// product is dims_per_lane FMAs and a sum over the group (tile/lane_group.h).
+// A group of `lanes` neighbouring lanes holds a row. Lane g of the group owns `dims_per_lane` of its dims, in pieces of 4
+// where the row comes from LDS: piece c starts at dim 4 * (g + lanes * c). So a group reads 16 * lanes consecutive bytes
+// at a time, and a dot product is dims_per_lane FMAs and a sum over the group (tile/lane_group.h).
 #pragma once
 
-#include "waveattn/arch/arch.h"
 #include "waveattn/core/divide.h"
-#include "waveattn/iop/read.h"
-#include "waveattn/iop/write.h"
 #include "waveattn/tile/lane_group.h"
 
 namespace waveattn::detail {
@@ -21,10 +17,6 @@ template <int HeadDim> struct RowLayout {
     static constexpr int pieces = ceil_div(HeadDim, lanes * 4);
     static constexpr int dims_per_lane = pieces * 4;
     static constexpr int row = lanes * dims_per_lane; // HeadDim rounded up
-
-    WAVEATTN_HOST_DEVICE static constexpr int dim(int lane_of_group, int piece) {
-        return 4 * (lane_of_group + lanes * piece);
-    }
 };
 
 #ifdef __HIP__
