@@ -2,7 +2,7 @@
 //   suite CODE_OBJECT...      exit 0 when every kernel of every object agrees
 // Small-integer inputs must agree exactly; random ones within the rounding of an f32 sum. The decoders of the narrow
 // formats below follow the OCP and FNUZ definitions and share no code with matrix.cpp.
-#include "core/gfxemu.h"
+#include "../test_support.h"
 
 #include <cmath>
 #include <cstdio>
@@ -156,6 +156,8 @@ struct Buffer { // device memory: registered for as long as it lives
     ~Buffer() { unregister_range(data.data()); }
 };
 
+std::map<Arch, std::set<std::string>> executed;
+
 void launch_wave(const CodeObject& code, const std::string& kernel, std::initializer_list<const void*> pointers, int k,
     std::initializer_list<const void*> after = {}) {
     Launch p;
@@ -169,7 +171,7 @@ void launch_wave(const CodeObject& code, const std::string& kernel, std::initial
         for (const void* ptr : after) put(&ptr, 8);
     }
     p.block.x = uint32_t(wave_size(code.arch()));
-    launch(code, kernel, p);
+    for (auto& [name, n] : launch(code, kernel, p).counters.by_mnemonic) executed[code.arch()].insert(name);
 }
 
 bool run_case(const CodeObject& code, const Case& c, std::mt19937& rng) {
@@ -290,6 +292,7 @@ int main(int argc, char** argv) {
         ran += here;
         failed += bad;
     }
+    for (auto& [arch, names] : executed) note_tested("kernel_suite", arch_name(arch), names);
     std::printf("%d kernels, %d failed\n", ran, failed);
     return failed || !ran;
 }
