@@ -119,6 +119,8 @@ class DLPackAdapter(Adapter):
         self._stream = stream
 
     def tensor(self, name: str, array: Any, writable: bool = False) -> _core.Tensor:
+        if "numpy" in sys.modules and isinstance(array, sys.modules["numpy"].ndarray):  # a result made by empty()
+            return _numpy_adapter.tensor(name, array, writable)
         if not hasattr(array, "__dlpack__") or not hasattr(array, "__dlpack_device__"):
             raise TypeError(f"{name} must be a tensor (torch, numpy or any object with __dlpack__), got {type(array).__name__}")
         kind, ordinal = (int(x) for x in array.__dlpack_device__())
@@ -144,9 +146,18 @@ class DLPackAdapter(Adapter):
             import numpy
 
             name = dtype or _core.dtype_names[self.tensor("q", like).dtype]
-            if name in ("bfloat16", "float8_e4m3fn", "float8_e4m3fnuz"):
-                raise NotImplementedError(f"numpy has no {name}: pass out= with an array of your framework")
-            return numpy.empty(shape, dtype=name)
+            try:
+                return numpy.empty(shape, dtype=name)
+            except TypeError:
+                pass
+            try:
+                import ml_dtypes
+
+                return numpy.empty(shape, dtype=getattr(ml_dtypes, name))
+            except ImportError:
+                raise NotImplementedError(
+                    f"numpy has no {name} without ml_dtypes: install that, or pass out= with an array of your framework"
+                ) from None
         if hasattr(like, "__array_namespace__"):
             namespace = like.__array_namespace__()
             array = namespace.empty(tuple(shape), dtype=like.dtype if dtype is None else getattr(namespace, dtype), device=like.device)
@@ -160,8 +171,7 @@ class DLPackAdapter(Adapter):
     def deliver(self, array: Any, like: Any) -> Any:
         if hasattr(like, "__array_namespace__") and type(array) is not type(like):
             namespace = like.__array_namespace__()
-            if hasattr(namespace, "from_dlpack"):
-                return namespace.from_dlpack(array)
+            return namespace.asarray(array)
         return array
 
 

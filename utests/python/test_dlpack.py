@@ -130,3 +130,14 @@ def test_torch_through_dlpack_has_the_same_bits(torch, place, qkv):
     direct = waveattn.flash_attention(*tensors, **place.options)
     exported = waveattn.flash_attention(*(Exporter(t.numpy()) for t in tensors), **place.options)
     assert np.array_equal(direct.numpy(), exported)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_jax_gives_jax(place, qkv, dtype):
+    jax = pytest.importorskip("jax", reason="jax is not installed")
+    tensors = [jax.numpy.asarray(x).astype(dtype) for x in qkv]
+    out, lse = waveattn.flash_attention(*tensors, return_lse=True, backend="scalar", **place.options)
+    assert isinstance(out, jax.Array) and isinstance(lse, jax.Array) and out.dtype == dtype
+    expected, expected_lse = attention_oracle(*(np.asarray(x, dtype=np.float64) for x in tensors))
+    assert largest_difference(np.asarray(out, dtype=np.float64), expected) <= (5e-6 if dtype == "float32" else 2.0**-9 + 5e-6)
+    assert largest_difference(np.asarray(lse), expected_lse) <= 5e-6
