@@ -121,6 +121,7 @@ void CodeObject::Impl::disassemble() {
     std::span<const u8> text(elf.data() + text_offset, text_hi - text_lo);
     auto listed = find_listing(arch, text);
     Disassembly d = listed ? std::move(*listed) : run_objdump(arch, elf, text_lo, text.size());
+    if (!listed) cache_listing(arch, text, d);
     lines = std::move(d.lines);
     line_of = std::move(d.line_of);
     words_of = std::move(d.words_of);

@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 #include <filesystem>
 #include <fstream>
+#include <unistd.h>
 
 namespace gfxemu {
 namespace {
@@ -36,7 +37,7 @@ ListingKey listing_key(Arch arch, std::span<const u8> text) {
 }
 
 void write_listings(const std::string& path, const std::map<ListingKey, std::vector<u8>>& listings) {
-    std::string temporary = path + ".part";
+    std::string temporary = path + "." + std::to_string(getpid());
     std::ofstream f(temporary, std::ios::binary);
     u64 count = listings.size(), offset = sizeof magic + 8 + count * sizeof(Entry);
     f.write(magic, sizeof magic).write((const char*)&count, 8);
@@ -58,6 +59,11 @@ void write_listings(const std::string& path, const std::map<ListingKey, std::vec
 
 // ---------------------------------------------------------------- finding them
 namespace {
+
+std::string cache_directory() {
+    const char* d = std::getenv("GFXEMU_CACHE");
+    return d ? d : "";
+}
 
 struct Place {
     std::string file;
@@ -96,6 +102,7 @@ private:
             if (end > at) read_directory(s.substr(at, end - at));
             at = end + 1;
         }
+        if (auto cache = cache_directory(); !cache.empty()) read_directory(cache);
         Dl_info info;
         if (dladdr((void*)&find_listing, &info) && info.dli_fname)
             read_directory(std::filesystem::path(info.dli_fname).parent_path() / "listings");
@@ -131,6 +138,19 @@ Library& library() {
 }
 
 } // namespace
+
+void cache_listing(Arch arch, std::span<const u8> text, const Disassembly& d) {
+    std::string directory = cache_directory();
+    if (directory.empty()) return;
+    try {
+        ListingKey key = listing_key(arch, text);
+        std::filesystem::create_directories(directory);
+        std::string name = directory + "/" + arch_name(arch) + "-" + hex(key.hash[0]).substr(2) + ".gfxlst";
+        write_listings(name, {{key, encode_listing(d, text)}});
+    } catch (const std::exception& e) {
+        std::fprintf(stderr, "gfxemu: GFXEMU_CACHE: %s\n", e.what());
+    }
+}
 
 void add_listings(const std::string& directory) { library().add(directory); }
 

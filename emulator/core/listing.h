@@ -22,8 +22,12 @@ Disassembly decode_listing(std::span<const u8> listing, std::span<const u8> text
 
 void write_listings(const std::string& path, const std::map<ListingKey, std::vector<u8>>& listings);
 
-// Searches the directories of GFXEMU_LISTINGS (colon list), `listings` beside this library, and the added ones.
+// Searches the directories of GFXEMU_LISTINGS (colon list) and GFXEMU_CACHE, `listings` beside this library, and the
+// added ones.
 std::optional<Disassembly> find_listing(Arch arch, std::span<const u8> text);
 void add_listings(const std::string& directory);
+
+// Keeps what a disassembler printed in the directory of GFXEMU_CACHE, if set, where find_listing looks too.
+void cache_listing(Arch arch, std::span<const u8> text, const Disassembly& d);
 
 } // namespace gfxemu
