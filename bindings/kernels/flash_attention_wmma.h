@@ -32,7 +32,7 @@ template <int... HeadDims, class F> void with_wmma_head_dim(const AttentionShape
     const std::int64_t dim = std::max(shape.head_dim, shape.head_dim_v);
     bool done = false;
     ((!done && dim <= HeadDims ? (done = true, f(std::integral_constant<int, HeadDims>{})) : void()), ...);
-    require<Unsupported>(done, "the WMMA kernel supports head_dim 1 to 256, got ", dim);
+    require<Unsupported>(done, "this WMMA kernel supports head_dim 1 to ", std::max({HeadDims...}), ", got ", dim);
 }
 
 template <class T> void flash_attention_wmma_typed(const AttentionProblem& problem, hipStream_t stream) {
@@ -61,7 +61,12 @@ struct TaggedElements {
         return iop::decode(static_cast<const float16*>(data)[at]);
     }
     template <int N> WAVEATTN_HOST_DEVICE void read(iop::Point where, float (&values)[N]) const {
-        for (int i = 0; i < N; ++i, ++where.dim) values[i] = read(where);
+        if (dtype == DType::float32)
+            read_row<float>(where, values);
+        else if (dtype == DType::bfloat16)
+            read_row<bfloat16>(where, values);
+        else
+            read_row<float16>(where, values);
     }
     WAVEATTN_HOST_DEVICE void write(iop::Point where, float value) const { write_as(where, value); }
     template <int N> WAVEATTN_HOST_DEVICE void write(iop::Point where, const float (&values)[N]) const {
@@ -74,6 +79,11 @@ struct TaggedElements {
     }
 
 private:
+    template <class T, int N> WAVEATTN_HOST_DEVICE void read_row(iop::Point where, float (&values)[N]) const {
+        T elements[N];
+        __builtin_memcpy(elements, static_cast<const T*>(data) + offset(where), sizeof(elements));
+        for (int i = 0; i < N; ++i) values[i] = iop::decode(elements[i]);
+    }
     WAVEATTN_HOST_DEVICE void write_as(iop::Point where, float value) const {
         const float one[1] = {value};
         write(where, one);
@@ -96,7 +106,7 @@ void flash_attention_wmma_cached(const DecodeProblem& problem, bool quantised_sc
         return make_cache_read(view<const Code, 4>(name, tensor), view<const float, 3>("scales", scales));
     };
     const auto run = [&]<WmmaQk Qk>(std::integral_constant<WmmaQk, Qk>) {
-        with_wmma_head_dim<64, 128, 256>(problem.shape, [&](auto head_dim) {
+        with_wmma_head_dim<64, 128>(problem.shape, [&](auto head_dim) {
             constexpr WmmaTuning tuning = [] {
                 WmmaTuning result = wmma_tuning(decltype(head_dim)::value);
                 result.qk = Qk;

@@ -34,13 +34,20 @@ def attend(
     tensor = adapter.tensor("q", q)
     ordinal = _arrays.place(tensor.device, device)
     target = _runtime.target(ordinal)
-    if target != "gfx1200" or cache.dtype == "float8_e4m3fnuz":
+    head_dim = max(cache.k_codes.shape[3], cache.v_codes.shape[3])
+    refusal = None
+    if target != "gfx1200":
+        refusal = f"needs gfx1200, the device is {target}"
+    elif cache.dtype == "float8_e4m3fnuz":
+        refusal = "supports int8 and float8_e4m3fn, got float8_e4m3fnuz"
+    elif head_dim > 128:
+        refusal = f"supports head_dim 1 to 128, got {head_dim}"
+    if refusal is not None:
         if backend == "wmma":
-            if target != "gfx1200":
-                raise RuntimeError(f"backend 'wmma' over a cache needs gfx1200, the device is {target}")
-            raise NotImplementedError("backend 'wmma' over a cache supports int8 and float8_e4m3fn, got float8_e4m3fnuz")
+            error = RuntimeError if target != "gfx1200" else NotImplementedError
+            raise error(f"backend 'wmma' over a cache {refusal}")
         if scores == "quantized":
-            raise NotImplementedError(f"quantized scores over a {cache.dtype} cache need gfx1200, the device is {target}")
+            raise NotImplementedError(f"attention with quantized scores {refusal}")
         return decoding.decode(
             q, cache, causal=causal, scale=scale, return_lse=return_lse, out=out, device=device, stream=stream  # type: ignore[arg-type]
         )
