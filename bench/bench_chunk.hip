@@ -1,6 +1,6 @@
 // Paged chunk attention, int8 cache with pages of 4 cells: every organisation of the kernel, by name.
 //
-//   --variant NAME   of attention/chunk_policy.h
+//   --variant NAME   of attention/chunk_policy.h, or fast
 //   --sq N           queries; each selects --sk cells of a cache of --cells
 //   --bh-kv N        KV heads; 12 query heads each, head_dim 256
 #include "harness.h"
@@ -19,8 +19,9 @@ constexpr KvFormat format = KvFormat::int8;
 using Run = void (*)(const ChunkAttentionArgs&);
 
 template <std::size_t... I> Run find(const std::string& name, std::index_sequence<I...>) {
+    if (name == "fast") return &chunk_attention_fast<head_dim, group>;
     Run run = nullptr;
-    std::string names;
+    std::string names = " fast";
     ((names += concat(" ", chunk_policies[I].name),
          run = name == chunk_policies[I].name ? &chunk_attention_with<head_dim, format, group, chunk_policies[I].policy>
                                               : run),

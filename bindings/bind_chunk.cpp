@@ -22,7 +22,8 @@ ChunkVariant variant_from(const std::string& name) {
     if (name == "auto") return ChunkVariant::automatic;
     if (name == "butterfly") return ChunkVariant::butterfly;
     if (name == "reorganised") return ChunkVariant::reorganised;
-    throw InvalidArgument("variant must be 'auto', 'butterfly' or 'reorganised', got '" + name + "'");
+    if (name == "fast") return ChunkVariant::fast;
+    throw InvalidArgument("variant must be 'auto', 'butterfly', 'reorganised' or 'fast', got '" + name + "'");
 }
 
 // The arrays of a PagedKVCache.

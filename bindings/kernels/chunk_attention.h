@@ -27,10 +27,19 @@ template <KvFormat Format, int HeadDim> struct ChunkDispatch {
                 return chunk_attention_with<HeadDim, Format, GroupPad, chunk_fused>(args);
         chunk_attention_with<HeadDim, Format, GroupPad, chunk_half_wave>(args);
     }
+    static void fast(const ChunkAttentionArgs& args, std::int64_t group) {
+        if constexpr (Format == KvFormat::int8) {
+            if (group <= 4) return chunk_attention_fast<HeadDim, 4>(args);
+            if (HeadDim == 256 && group <= 12) return chunk_attention_fast<HeadDim, 12>(args);
+            return chunk_attention_fast<HeadDim, 16>(args);
+        }
+        throw Unsupported(concat("the fast variant supports int8 caches, this one is ", kv_format_name(Format)));
+    }
     static void run(const ChunkAttentionArgs& args, ChunkVariant variant) {
         check_chunk_attention(args, HeadDim, Format);
         const std::int64_t group = args.q.shape[1] / args.kv.kv_heads;
         if (variant == ChunkVariant::automatic) variant = choose_chunk_variant(arch::current_device());
+        if (variant == ChunkVariant::fast) return fast(args, group);
         if (variant == ChunkVariant::butterfly)
             return group <= 4 ? chunk_attention_with<HeadDim, Format, 4, chunk_default>(args)
                               : chunk_attention_with<HeadDim, Format, 16, chunk_default>(args);

@@ -199,7 +199,7 @@ def chunk_attention(
     return_lse: bool = False,
     out: Any = None,
     workspace: Any = None,
-    variant: Literal["auto", "butterfly", "reorganised"] = "auto",
+    variant: Literal["auto", "butterfly", "reorganised", "fast"] = "auto",
     device: str | None = None,
     stream: int | None = None,
 ) -> Any:
@@ -218,7 +218,8 @@ def chunk_attention(
 
     ``workspace``: float32 of at least ``chunk_workspace(...)`` elements, to allocate nothing here (a captured graph).
     ``variant``: ``"reorganised"`` is the kernel for gfx1030, ``"butterfly"`` the default one; both give the same bits.
-    ``"auto"`` decides by the device, and WAVEATTN_PRE75=0 or 1 overrides it.
+    ``"auto"`` decides by the device, and WAVEATTN_PRE75=0 or 1 overrides it. ``"fast"``, for int8 caches and never chosen by
+    itself, rounds q to int8 and the weights to float16: errors of about 1 % of the values, docs/kernels/chunk.md.
 
     Runs on gfx1030 and gfx1200; RuntimeError elsewhere. The other arguments, the order of work, and the errors are those
     of ``flash_attention``.

@@ -109,6 +109,12 @@ def test_selection(torch, card, dtype):
     # Scores of a few units in fp32: 14 roundings of 2^-24 each, twice, times values of up to 4.
     assert largest_difference(out, expected) <= 2e-5
     assert largest_difference(lse, expected_lse) <= 2e-5
+    if dtype == "int8":
+        fast = waveattn.chunk_attention(card.put(q), cache, card.put(ids), widths=card.put(widths), variant="fast", **card.options)
+        assert 1e-5 < largest_difference(fast, expected) <= 0.05
+    else:
+        with pytest.raises(NotImplementedError, match="int8 caches"):
+            waveattn.chunk_attention(card.put(q), cache, card.put(ids), variant="fast", **card.options)
     for variant in ("butterfly", "reorganised"):
         other = waveattn.chunk_attention(card.put(q), cache, card.put(ids), widths=card.put(widths), variant=variant, **card.options)
         assert torch.equal(other.cpu(), out.cpu())

@@ -71,6 +71,30 @@ template <class Arguments> WAVEATTN_DEVICE Arguments reload_arguments() {
     return arguments;
 }
 
+// ---- dot products ----
+// sum + the product of the four int8 of a and b.
+WAVEATTN_DEVICE int dot4_i8(int a, int b, int sum) {
+    if constexpr (this_pass == Target::gfx1200)
+        return __builtin_amdgcn_sudot4(true, a, true, b, sum, false);
+    else
+        return __builtin_amdgcn_sdot4(a, b, sum, false);
+}
+// Two values as fp16, rounded toward zero, the first one in the low half.
+WAVEATTN_DEVICE int pack_half2(float low, float high) {
+    return __builtin_bit_cast(int, __builtin_amdgcn_cvt_pkrtz(low, high));
+}
+// sum += the product of the two fp16 of lane Lane of `a` in each row and of b, in fp32.
+template <int Lane> WAVEATTN_DEVICE void dot2_row_share(float& sum, int a, int b) {
+    if constexpr (this_pass == Target::gfx1200)
+        asm("v_dot2_f32_f16_e64_dpp %0, %1, %2, %0 row_share:%3 row_mask:0xf bank_mask:0xf"
+            : "+v"(sum)
+            : "v"(a), "v"(b), "n"(Lane));
+    else
+        asm("v_dot2c_f32_f16_dpp %0, %1, %2 row_share:%3 row_mask:0xf bank_mask:0xf"
+            : "+v"(sum)
+            : "v"(a), "v"(b), "n"(Lane));
+}
+
 // ---- bytes ----
 // Bytes 0..3 of the result chosen from {high, low} (7..4 are those of `high`, 3..0 those of `low`) by the bytes of
 // `selector`; 12 selects 0x00.

@@ -3,14 +3,16 @@
 //   chunk_attention<256, KvFormat::int8, 12>(args);
 //
 // computes softmax(scale * q.k^T).v over the selected cells of a paged KV cache; chunk_problem.h describes the data.
-// All variants give the same bits. A call launches one or two kernels, allocates nothing, never synchronises and can be
-// captured in a graph; widths, ids and page tables are read on the device, so a captured graph replays with new ones.
+// All variants but the fast one, which is never chosen by itself, give the same bits. A call launches one or two
+// kernels, allocates nothing, never synchronises and can be captured in a graph; widths, ids and page tables are read
+// on the device, so a captured graph replays with new ones.
 //
 // Errors: InvalidArgument / Unsupported (chunk_problem.h); UnsupportedDevice on wave64 targets (gfx942, gfx950), where
 // flash_decode is the kernel for a KV cache.
 #pragma once
 
 #include "waveattn/arch/capability.h"
+#include "waveattn/attention/chunk_fast.h"
 #include "waveattn/attention/chunk_fused.h"
 #include "waveattn/attention/chunk_merge.h"
 #include "waveattn/core/launch.h"
@@ -24,6 +26,7 @@ enum class ChunkVariant {
     automatic,   // by device and environment, see choose_chunk_variant
     butterfly,   // the default kernel
     reorganised, // the fastest for the call: chunk_fused for many queries, else chunk_half_wave
+    fast,        // int8 caches only, and not the same bits: integer and half-precision dot products, chunk_fast.h
 };
 
 // gfx1030 (and gfx1031, gfx1032, gfx1034) use the reorganised kernel, other wave32 targets the default one. The
@@ -48,34 +51,58 @@ constexpr int padded_chunk_group(std::int64_t group) {
 
 #ifdef __HIP__
 
-// Runs one policy; GroupPad is at least the number of query heads of a KV head.
-template <int HeadDim, KvFormat Format, int GroupPad, ChunkPolicy Policy>
-void chunk_attention_with(const ChunkAttentionArgs& args) {
-    check_chunk_attention(args, HeadDim, Format);
+namespace detail {
+
+// Checks what all variants need; whether there is anything to compute.
+inline bool check_chunk_call(const ChunkAttentionArgs& args, int head_dim, KvFormat format, int group_pad) {
+    check_chunk_attention(args, head_dim, format);
     const arch::Device& device = arch::current_device();
     if (device.target == arch::Target::unsupported || device.wave_size != 32)
         arch::refuse_device(device, "chunk_attention", "a wave32 target (gfx1030, gfx1200); flash_decode runs on all");
-    const std::int64_t n_q = args.q.shape[0], heads_q = args.q.shape[1];
-    if (n_q == 0 || heads_q == 0) return;
-    require<Unsupported>(heads_q / args.kv.kv_heads <= GroupPad, "chunk_attention: ", heads_q / args.kv.kv_heads,
-        " query heads for each KV head; this instantiation handles ", GroupPad);
+    if (args.q.shape[0] == 0 || args.q.shape[1] == 0) return false;
+    require<Unsupported>(args.q.shape[1] / args.kv.kv_heads <= group_pad,
+        "chunk_attention: ", args.q.shape[1] / args.kv.kv_heads,
+        " query heads for each KV head; this instantiation handles ", group_pad);
+    return true;
+}
 
+template <int HeadDim>
+void launch_chunks(void (*kernel)(ChunkParams), const ChunkParams& params, unsigned queries, hipStream_t stream) {
+    const unsigned kv_heads = unsigned(params.kv_heads);
+    if (params.chunks > 0)
+        launch("chunk_attention", kernel, dim3(unsigned(params.chunks), kv_heads, queries), chunk_threads, 0, stream,
+            params);
+    launch("chunk_attention: merge", &chunk_merge_kernel<arch::any_wave32, HeadDim>,
+        dim3(unsigned(params.group), kv_heads, queries), HeadDim, 0, stream, params);
+}
+
+} // namespace detail
+
+// Runs one policy; GroupPad is at least the number of query heads of a KV head.
+template <int HeadDim, KvFormat Format, int GroupPad, ChunkPolicy Policy>
+void chunk_attention_with(const ChunkAttentionArgs& args) {
+    if (!detail::check_chunk_call(args, HeadDim, Format, GroupPad)) return;
     const detail::ChunkParams params = detail::make_chunk_params(args, HeadDim);
+    const unsigned queries = unsigned(args.q.shape[0]);
     using Traits = detail::ChunkTraits<HeadDim, Format, GroupPad>;
-    const unsigned kv_heads = unsigned(params.kv_heads), queries = unsigned(n_q);
     if constexpr (Policy.fused) {
         require<Unsupported>(detail::ChunkRecord<Traits>::fits(params.group),
             "chunk_attention: the fused kernel needs ", "larger groups or head_dim than ", params.group, " and ",
             HeadDim);
         launch("chunk_attention", &detail::chunk_fused_kernel<arch::any_wave32, Traits, Policy>,
-            dim3(kv_heads, queries), detail::chunk_threads, 0, args.stream, params);
+            dim3(unsigned(params.kv_heads), queries), detail::chunk_threads, 0, args.stream, params);
     } else {
-        if (params.chunks > 0)
-            launch("chunk_attention", &detail::chunk_kernel<arch::any_wave32, Traits, Policy>,
-                dim3(unsigned(params.chunks), kv_heads, queries), detail::chunk_threads, 0, args.stream, params);
-        launch("chunk_attention: merge", &detail::chunk_merge_kernel<arch::any_wave32, HeadDim>,
-            dim3(unsigned(params.group), kv_heads, queries), HeadDim, 0, args.stream, params);
+        detail::launch_chunks<HeadDim>(
+            &detail::chunk_kernel<arch::any_wave32, Traits, Policy>, params, queries, args.stream);
     }
+}
+
+// The fast mode of int8 caches (chunk_fast.h), which is not bit-exact.
+template <int HeadDim, int GroupPad> void chunk_attention_fast(const ChunkAttentionArgs& args) {
+    if (!detail::check_chunk_call(args, HeadDim, KvFormat::int8, GroupPad)) return;
+    using Traits = detail::ChunkTraits<HeadDim, KvFormat::int8, GroupPad>;
+    detail::launch_chunks<HeadDim>(&detail::chunk_fast_kernel<arch::any_wave32, Traits>,
+        detail::make_chunk_params(args, HeadDim), unsigned(args.q.shape[0]), args.stream);
 }
 
 // Whether a call has enough queries for the fused kernel: four workgroups for each workgroup processor, as many as
@@ -92,7 +119,12 @@ template <int HeadDim, KvFormat Format, int GroupPad>
 void chunk_attention(const ChunkAttentionArgs& args, ChunkVariant variant = ChunkVariant::automatic) {
     const arch::Device& device = arch::current_device();
     if (variant == ChunkVariant::automatic) variant = choose_chunk_variant(device);
-    if (variant == ChunkVariant::reorganised && prefer_fused_chunks<HeadDim, Format, GroupPad>(args, device))
+    if (variant == ChunkVariant::fast) {
+        if constexpr (Format == KvFormat::int8)
+            chunk_attention_fast<HeadDim, GroupPad>(args);
+        else
+            throw Unsupported("chunk_attention: the fast variant supports int8 caches");
+    } else if (variant == ChunkVariant::reorganised && prefer_fused_chunks<HeadDim, Format, GroupPad>(args, device))
         chunk_attention_with<HeadDim, Format, GroupPad, chunk_fused>(args);
     else if (variant == ChunkVariant::reorganised)
         chunk_attention_with<HeadDim, Format, GroupPad, chunk_half_wave>(args);

@@ -71,14 +71,14 @@ WAVEATTN_DEVICE void record_chunk(const ChunkParams& p, const ChunkTask& next, s
     const unsigned visible_high = unsigned(arch::uniform(int(cells.visible[1])));
     const bool any = (visible_low | visible_high) != 0;
     const unsigned mine = (wave < 4 ? visible_low : visible_high) >> wave % 4 * 8 & 0xffu;
-    if (mine) score_cells<Traits, Policy>(p, lds.chunk, cells.rows, wave);
+    if (mine) score_cells<Traits, Policy>(p, ExactSlices<Traits, Policy>(lds.chunk), cells.rows, lds.chunk.s, wave);
     if (thread < Record::cell_words)
         reinterpret_cast<int*>(record + Record::cells)[unsigned(thread)] = cells.rows[thread];
     arch::barrier();
     if (wave == chunk_waves - 1 && next.count > 0) find_rows(p, next, next_cells);
     float* probabilities = lds.stage[0].p;
     if (any)
-        chunk_softmax<Traits, Policy>(p, lds.chunk, probabilities, wave, visible_low, visible_high,
+        chunk_softmax<Traits, Policy>(p, lds.chunk.s, probabilities, wave, visible_low, visible_high,
             p.part_m + slot * p.group, p.part_l + slot * p.group);
     else if (thread < p.group)
         p.part_m[slot * p.group + thread] = chunk_masked, p.part_l[slot * p.group + thread] = 0;

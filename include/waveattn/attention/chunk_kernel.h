@@ -130,25 +130,35 @@ WAVEATTN_DEVICE void load_q(const ChunkParams& p, const ChunkTask& task, ChunkLd
 }
 
 // ---- scores ----
-// The sums over the lanes of a cell form a tree: level i + 1 has half as many nodes as level i (rounded up), node n of
-// it the sums of nodes n and n + half of level i, by the lane's bit of mask[i]; the last ones may be alone.
-template <class Traits, ChunkPolicy Policy> struct ScoreTree {
-    static constexpr int segments = Policy.half_wave ? 2 : 1; // slices of a row in a lane = cells in a wave
-    static constexpr int lanes = 32 / segments, levels = Policy.half_wave ? 4 : 5;
+// Which lanes score what.
+template <ChunkPolicy Policy> struct ScoreLanes {
+    static constexpr int segments = Policy.half_wave ? 2 : 1;      // slices of a row in a lane = cells in a wave
+    static constexpr int lanes = 32 / segments;                    // of a cell
     static constexpr int cells = Policy.cells_per_step / segments; // of a lane in a step
     static_assert(cells >= 1 && chunk_cells_per_wave % Policy.cells_per_step == 0);
-    static constexpr int width = Traits::slice, piece = width < 4 ? width : 4; // of one LDS read
-    static constexpr auto exchange = Policy.dpp ? tile::Exchange::registers : tile::Exchange::crossbar;
-    static constexpr int mask(int level) { return lanes / 2 >> level; }
-    static constexpr int nodes(int level) { return ceil_div(Traits::group_pad, 1 << level); }
-
     struct PerCell {
         float value[cells];
     };
+};
+
+// A lane's slices of the keys, and its part of each head's scores: in the canonical order.
+template <class Traits, ChunkPolicy Policy> struct ExactSlices : ScoreLanes<Policy> {
+    using Lanes = ScoreLanes<Policy>;
+    using PerCell = typename Lanes::PerCell;
+    static constexpr int width = Traits::slice, piece = width < 4 ? width : 4; // of one LDS read
 
     ChunkLds<Traits>& lds;
     int slice; // of the row, in units of `width` dimensions; the second segment's is `lanes` further
-    KeySlice<Traits::keys, Traits::head_dim> k[cells][segments];
+    KeySlice<Traits::keys, Traits::head_dim> k[Lanes::cells][Lanes::segments];
+
+    WAVEATTN_DEVICE explicit ExactSlices(ChunkLds<Traits>& lds_)
+        : lds(lds_), slice(int(arch::lane_id()) % Lanes::lanes) {}
+
+    WAVEATTN_DEVICE void load(const ChunkParams& p, int cell, std::int64_t row) {
+        k[cell][0].template load<0>(p, row, slice * width);
+        if constexpr (Policy.half_wave) k[cell][1].template load<Traits::head_dim / 2>(p, row, slice * width);
+    }
+    WAVEATTN_DEVICE float score_scale(const ChunkParams& p, int) const { return p.scale; }
 
     // The canonical dot product of a slice: k1*q1, then fma with k0*q0, k2*q2, k3*q3, ...
     template <class Key, std::size_t... I>
@@ -158,44 +168,60 @@ template <class Traits, ChunkPolicy Policy> struct ScoreTree {
         ((sum = arch::fma(key.template get<int(I) + 2>(), q[I + 2], sum)), ...);
         return sum;
     }
+    template <int Head> WAVEATTN_DEVICE PerCell partial() const {
+        PerCell result;
+#    pragma unroll
+        for (int segment = 0; segment < Lanes::segments; ++segment) {
+            float q[width];
+#    pragma unroll
+            for (int e = 0; e < width; e += piece) {
+                using Piece = arch::Vector<float, piece>;
+                const Piece values = *reinterpret_cast<const Piece*>(
+                    lds.template q<Policy.q_planes>(Head, (slice + segment * Lanes::lanes) * width + e));
+#    pragma unroll
+                for (int i = 0; i < piece; ++i) q[e + i] = values[i];
+            }
+#    pragma unroll
+            for (int c = 0; c < Lanes::cells; ++c) {
+                const float sum = dot(k[c][segment], q, std::make_index_sequence<width - 2>{});
+                // Half a wave for a cell: lanes l and l + 16 of the canonical order are one lane.
+                result.value[c] = segment == 0 ? sum : result.value[c] + sum;
+            }
+        }
+        return result;
+    }
+};
 
-    template <int Level, int Node> WAVEATTN_DEVICE PerCell node() const {
+// The sums over the lanes of a cell form a tree: level i + 1 has half as many nodes as level i (rounded up), node n of
+// it the sums of nodes n and n + half of level i, by the lane's bit of mask[i]; the last ones may be alone.
+template <class Traits, ChunkPolicy Policy, class Slices> struct ScoreTree : ScoreLanes<Policy> {
+    using Lanes = ScoreLanes<Policy>;
+    using PerCell = typename Lanes::PerCell;
+    static constexpr int levels = Policy.half_wave ? 4 : 5;
+    static constexpr auto exchange = Policy.dpp ? tile::Exchange::registers : tile::Exchange::crossbar;
+    static constexpr int mask(int level) { return Lanes::lanes / 2 >> level; }
+    static constexpr int nodes(int level) { return ceil_div(Traits::group_pad, 1 << level); }
+
+    template <int Level, int Node> WAVEATTN_DEVICE static PerCell node(const Slices& slices) {
         PerCell result;
         if constexpr (Level == 0) {
             // One head's reads of q and its arithmetic after the other's: mixed, they would fill the registers.
             arch::schedule_barrier<0>();
+            result = slices.template partial<Node>();
 #    pragma unroll
-            for (int segment = 0; segment < segments; ++segment) {
-                float q[width];
-#    pragma unroll
-                for (int e = 0; e < width; e += piece) {
-                    using Piece = arch::Vector<float, piece>;
-                    const Piece values = *reinterpret_cast<const Piece*>(
-                        lds.template q<Policy.q_planes>(Node, (slice + segment * lanes) * width + e));
-#    pragma unroll
-                    for (int i = 0; i < piece; ++i) q[e + i] = values[i];
-                }
-#    pragma unroll
-                for (int c = 0; c < cells; ++c) {
-                    const float partial = dot(k[c][segment], q, std::make_index_sequence<width - 2>{});
-                    // Half a wave for a cell: lanes l and l + 16 of the canonical order are one lane.
-                    result.value[c] = segment == 0 ? partial : result.value[c] + partial;
-                }
-            }
-#    pragma unroll
-            for (int c = 0; c < cells; ++c) arch::forget_origin(result.value[c]);
+            for (int c = 0; c < Lanes::cells; ++c) arch::forget_origin(result.value[c]);
         } else {
             constexpr int partner = Node + nodes(Level);
-            const PerCell a = node<Level - 1, Node>();
+            const PerCell a = node<Level - 1, Node>(slices);
             if constexpr (partner < nodes(Level - 1)) {
-                const PerCell b = node<Level - 1, partner>();
+                const PerCell b = node<Level - 1, partner>(slices);
 #    pragma unroll
-                for (int c = 0; c < cells; ++c)
+                for (int c = 0; c < Lanes::cells; ++c)
                     result.value[c] =
                         tile::reduce_pair<mask(Level - 1), exchange, Policy.masked_adds>(a.value[c], b.value[c]);
             } else {
 #    pragma unroll
-                for (int c = 0; c < cells; ++c)
+                for (int c = 0; c < Lanes::cells; ++c)
                     result.value[c] = a.value[c] + tile::exchange_xor<mask(Level - 1), exchange>(a.value[c]);
             }
         }
@@ -203,9 +229,10 @@ template <class Traits, ChunkPolicy Policy> struct ScoreTree {
     }
 
     // Without the reduce-scatter: a butterfly for each head, of which lane h keeps the result.
-    template <int... H> WAVEATTN_DEVICE float butterflies(std::integer_sequence<int, H...>) const {
+    template <int... H>
+    WAVEATTN_DEVICE static float butterflies(const Slices& slices, std::integer_sequence<int, H...>) {
         float mine = 0;
-        (keep_in_lane<H>(mine, tile::sum_of_32_lanes<exchange>(node<0, H>().value[0])), ...);
+        (keep_in_lane<H>(mine, tile::sum_of_32_lanes<exchange>(node<0, H>(slices).value[0])), ...);
         return mine;
     }
     template <int Lane> WAVEATTN_DEVICE static void keep_in_lane(float& mine, float value) {
@@ -227,35 +254,32 @@ template <class Traits, ChunkPolicy Policy> struct ScoreTree {
     }
 };
 
-template <class Traits, ChunkPolicy Policy>
-WAVEATTN_DEVICE void score_cells(const ChunkParams& p, ChunkLds<Traits>& lds, const int* rows, int wave) {
-    using Tree = ScoreTree<Traits, Policy>;
+// A wave's 8 cells of the chunk, into scores[head][cell].
+template <class Traits, ChunkPolicy Policy, class Slices>
+WAVEATTN_DEVICE void score_cells(const ChunkParams& p, Slices slices, const int* rows, float* scores, int wave) {
+    using Tree = ScoreTree<Traits, Policy, Slices>;
     const int lane = int(arch::lane_id()), segment = lane / Tree::lanes;
-    Tree tree{lds, lane % Tree::lanes, {}};
     const int head = Policy.reduce_scatter ? Tree::head_of(lane) : lane;
 #    pragma unroll 1
     for (int step = 0; step < chunk_cells_per_wave; step += Policy.cells_per_step) {
-        arch::forget_origin(tree.slice); // q is read anew in each step: kept in registers, it would take 96 of them
+        arch::forget_origin(slices.slice); // q is read anew in each step: kept in registers, it would take 96 of them
         const int first = wave * chunk_cells_per_wave + step + segment * Tree::cells; // the lane's first cell
 #    pragma unroll
-        for (int c = 0; c < Tree::cells; ++c) {
-            const std::int64_t row = Policy.half_wave ? rows[first + c] : arch::uniform(rows[first + c]);
-            tree.k[c][0].template load<0>(p, row, tree.slice * Tree::width);
-            if constexpr (Policy.half_wave)
-                tree.k[c][1].template load<Traits::head_dim / 2>(p, row, tree.slice * Tree::width);
-        }
+        for (int c = 0; c < Tree::cells; ++c)
+            slices.load(p, c, Policy.half_wave ? rows[first + c] : arch::uniform(rows[first + c]));
         typename Tree::PerCell sums;
         if constexpr (Policy.reduce_scatter) {
-            sums = tree.template node<Tree::levels, 0>();
+            sums = Tree::template node<Tree::levels, 0>(slices);
         } else {
             static_assert(Policy.reduce_scatter || (Policy.cells_per_step == 1 && !Policy.half_wave));
-            sums.value[0] = tree.butterflies(std::make_integer_sequence<int, Traits::group_pad>{});
+            sums.value[0] = Tree::butterflies(slices, std::make_integer_sequence<int, Traits::group_pad>{});
         }
         if (head >= 0 && head < Traits::group_pad) {
-            arch::Vector<float, Tree::cells> scores;
+            arch::Vector<float, Tree::cells> values;
+            const float scale = slices.score_scale(p, head);
 #    pragma unroll
-            for (int c = 0; c < Tree::cells; ++c) scores[c] = sums.value[c] * p.scale;
-            *reinterpret_cast<arch::Vector<float, Tree::cells>*>(lds.s + head * chunk_cells + first) = scores;
+            for (int c = 0; c < Tree::cells; ++c) values[c] = sums.value[c] * scale;
+            *reinterpret_cast<arch::Vector<float, Tree::cells>*>(scores + head * chunk_cells + first) = values;
         }
     }
 }
@@ -263,7 +287,7 @@ WAVEATTN_DEVICE void score_cells(const ChunkParams& p, ChunkLds<Traits>& lds, co
 // ---- softmax of the chunk ----
 // Wave w takes heads 2w and 2w + 1; a lane has cells `lane` and `lane + 32`.
 template <class Traits, ChunkPolicy Policy>
-WAVEATTN_DEVICE void chunk_softmax(const ChunkParams& p, const ChunkLds<Traits>& lds, float* probabilities, int wave,
+WAVEATTN_DEVICE void chunk_softmax(const ChunkParams& p, const float* scores, float* probabilities, int wave,
     unsigned visible_low, unsigned visible_high, float* m, float* l) {
     constexpr auto exchange = Policy.dpp ? tile::Exchange::registers : tile::Exchange::crossbar;
     const int lane = int(arch::lane_id());
@@ -272,8 +296,8 @@ WAVEATTN_DEVICE void chunk_softmax(const ChunkParams& p, const ChunkLds<Traits>&
     for (int i = 0; i < 2; ++i) {
         const int head = 2 * wave + i;
         if (head >= p.group) continue;
-        const float low = low_visible ? lds.s[head * chunk_cells + lane] : chunk_masked;
-        const float high = high_visible ? lds.s[head * chunk_cells + lane + 32] : chunk_masked;
+        const float low = low_visible ? scores[head * chunk_cells + lane] : chunk_masked;
+        const float high = high_visible ? scores[head * chunk_cells + lane + 32] : chunk_masked;
         const float largest = tile::max_of_32_lanes<exchange>(arch::max(low, high));
         const float e_low = low_visible ? arch::exp2((low - largest) * arch::log2e) : 0.f;
         const float e_high = high_visible ? arch::exp2((high - largest) * arch::log2e) : 0.f;
@@ -353,6 +377,14 @@ template <class Traits, ChunkPolicy Policy> struct ValuePhase {
         }
     }
 
+    WAVEATTN_DEVICE void add_one(int cell, const int* rows) {
+        const int row = arch::uniform(rows[cell]);
+        arch::forget_origin(dim);
+        Element element;
+        element.load(p, row, dim);
+        add_cell(cell, value_of(element, row));
+    }
+
     WAVEATTN_DEVICE void run(const int* rows, unsigned visible_low, unsigned visible_high) {
 #    pragma unroll
         for (int h = 0; h < heads; ++h) acc[h] = 0;
@@ -367,20 +399,29 @@ template <class Traits, ChunkPolicy Policy> struct ValuePhase {
                 add_full_block(first, rows[first + int(arch::lane_id() % 16u)]);
             }
             if (first >= chunk_cells) break;
-            const int row = rows[first + int(arch::lane_id() % 16u)];
+            // Masked cells are skipped.
 #    pragma unroll 1
-            for (unsigned cells = unsigned(visible >> first) & 0xffffu; cells; cells &= cells - 1) {
-                // Masked cells are skipped.
-                arch::forget_origin(dim);
-                const int c = __builtin_ctz(cells), cell_row = arch::read_lane(row, c);
-                Element element;
-                element.load(p, cell_row, dim);
-                add_cell(first + c, value_of(element, cell_row));
-            }
+            for (unsigned cells = unsigned(visible >> first) & 0xffffu; cells; cells &= cells - 1)
+                add_one(first + __builtin_ctz(cells), rows);
             first += 16;
         }
     }
 };
+
+// ---- results ----
+WAVEATTN_DEVICE void write_empty_chunk(const ChunkParams& p, std::int64_t slot) {
+    const int thread = int(arch::thread_x());
+    if (thread < p.group) p.part_m[slot * p.group + thread] = chunk_masked, p.part_l[slot * p.group + thread] = 0;
+}
+template <class Traits>
+WAVEATTN_DEVICE void write_chunk(
+    const ChunkParams& p, std::int64_t slot, int first_head, const float (&acc)[Traits::thread_heads], int dim) {
+    float* out = p.part_acc + (slot * p.group + first_head) * Traits::head_dim;
+    arch::forget_origin(dim);
+#    pragma unroll
+    for (int h = 0; h < Traits::thread_heads; ++h)
+        if (first_head + h < p.group) (out + h * Traits::head_dim)[unsigned(dim)] = acc[h];
+}
 
 // Grid (chunks, kv_heads, queries).
 template <class Arch, class Traits, ChunkPolicy Policy>
@@ -400,30 +441,20 @@ __global__ __launch_bounds__(chunk_threads) void chunk_kernel(ChunkParams p) {
         arch::barrier();
         const unsigned visible_low = unsigned(arch::uniform(int(cells.visible[0])));
         const unsigned visible_high = unsigned(arch::uniform(int(cells.visible[1])));
-        if ((visible_low | visible_high) == 0) {
-            if (int(arch::thread_x()) < p.group) {
-                p.part_m[slot * p.group + arch::thread_x()] = chunk_masked;
-                p.part_l[slot * p.group + arch::thread_x()] = 0;
-            }
-            return;
-        }
+        if ((visible_low | visible_high) == 0) return write_empty_chunk(p, slot);
 
         const unsigned mine = (wave < 4 ? visible_low : visible_high) >> wave % 4 * 8 & 0xffu;
-        if (mine) score_cells<Traits, Policy>(p, lds, cells.rows, wave);
+        if (mine) score_cells<Traits, Policy>(p, ExactSlices<Traits, Policy>(lds), cells.rows, lds.s, wave);
         arch::barrier();
-        chunk_softmax<Traits, Policy>(
-            p, lds, lds.q_or_p, wave, visible_low, visible_high, p.part_m + slot * p.group, p.part_l + slot * p.group);
+        chunk_softmax<Traits, Policy>(p, lds.s, lds.q_or_p, wave, visible_low, visible_high, p.part_m + slot * p.group,
+            p.part_l + slot * p.group);
         arch::barrier();
 
         const int head_block = wave / (Traits::head_dim / 32), first_head = head_block * Traits::thread_heads;
         if (first_head >= p.group) return;
         ValuePhase<Traits, Policy> values{p, lds.q_or_p + first_head, int(arch::thread_x()) % Traits::head_dim, {}};
         values.run(cells.rows, visible_low, visible_high);
-        float* acc = p.part_acc + (slot * p.group + first_head) * Traits::head_dim;
-        arch::forget_origin(values.dim);
-#    pragma unroll
-        for (int h = 0; h < Traits::thread_heads; ++h)
-            if (first_head + h < p.group) (acc + h * Traits::head_dim)[unsigned(values.dim)] = values.acc[h];
+        write_chunk<Traits>(p, slot, first_head, values.acc, values.dim);
     }
 }
 
