@@ -455,7 +455,8 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
         detail::static_for<0, blocks>([&](auto n) {
             float values[16];
             detail::static_for<0, 16>([&](auto r) {
-                values[r.value] = state.o[n.value][r.value] * inverse * v_scale[32 * n.value + r.value];
+                const float value = state.o[n.value][r.value] * inverse * v_scale[32 * n.value + r.value];
+                values[r.value] = sum == 0.f ? 0.f : value; // without keys v_scale may be anything
             });
             const int channel = 32 * n.value + 16 * half;
             if (p.wide_stores) {

@@ -1,0 +1,463 @@
+// The three passes of Sage quantisation, gfx942 and gfx950.
+//
+//   sage_statistics    sums of K and largest |V| of each channel, over chunks of the sequence
+//   sage_quantize_q    128 rows of one head: scale, lse shift, rotation, mean, int8
+//   sage_quantize_kv   64 keys of one head: K smoothed, rotated, int8, with its rows of delta_s; or V as blocked fp8
+//
+// Roundings and the order of sums are those of attention/sage_host.h, so that both give the same bits. A lane holds 8
+// channels of a row; P / 8 neighbouring lanes hold a row.
+#pragma once
+
+#include "waveattn/attention/sage_format.h"
+#include "waveattn/attention/sage_host.h"
+#include "waveattn/attention/sage_staging.h"
+
+namespace waveattn::detail {
+
+enum class SageInput { bfloat16, float16, float32 };
+template <class T> inline constexpr SageInput sage_input = SageInput::float32;
+template <> inline constexpr SageInput sage_input<bfloat16> = SageInput::bfloat16;
+template <> inline constexpr SageInput sage_input<float16> = SageInput::float16;
+
+struct SageSource {
+    const void* data;
+    std::int64_t batch, head, row; // strides, in elements
+    bool wide;                     // rows on 16 bytes, and head_dim a multiple of 8
+};
+
+struct SageQuantizeParams {
+    SageSource q, k, v;
+    SageInput input;
+    std::int8_t *q8, *k8;
+    std::uint8_t* v8;
+    float *q_scale, *k_scale, *v_scale, *q_mean, *lse_shift; // the last two may be null
+    float *k_sums, *v_amax;                                  // [sequence, head, chunk, P]
+    std::int32_t* delta_s_units;                             // one of the two where q is smoothed
+    float* delta_s;
+    const std::int32_t *cu_q, *cu_k;
+    // Sizes of the outputs' axes: rows and groups of q, rows and tiles of k, blocks and keys of delta_s.
+    std::int64_t q_rows, q_groups, k_rows, k_tiles, blocks, keys;
+    std::int32_t sequences, heads_q, heads_kv, group, q_len, kv_len, head_dim;
+    std::int32_t launch_blocks, launch_tiles; // for the longest sequence
+    float factor;                             // scale * log2(e)
+    float fp8_largest;
+    bool smooth_k, hadamard;
+    QScaleRows q_scale_rows;
+};
+
+#ifdef __HIP__
+
+// 8 channels of a row as fp32; zeros from channel `head_dim` on.
+struct SageRow {
+    float x[8];
+    WAVEATTN_DEVICE void clear() {
+        static_for<0, 8>([&](auto e) { x[e.value] = 0.f; });
+    }
+    WAVEATTN_DEVICE void load(
+        const SageSource& from, SageInput input, std::int64_t row_offset, int channel, int head_dim) {
+        clear();
+        if (from.wide) {
+            if (channel >= head_dim) return;
+            if (input == SageInput::float32) {
+                const float* at = static_cast<const float*>(from.data) + row_offset + channel;
+                const auto low = *reinterpret_cast<const arch::float4v*>(at);
+                const auto high = *reinterpret_cast<const arch::float4v*>(at + 4);
+                static_for<0, 4>([&](auto e) { x[e.value] = low[e.value], x[4 + e.value] = high[e.value]; });
+                return;
+            }
+            const auto words = *reinterpret_cast<const arch::int4v*>(
+                static_cast<const std::uint16_t*>(from.data) + row_offset + channel);
+            static_for<0, 8>([&](auto e) {
+                const auto bits = std::uint16_t(unsigned(words[e.value / 2]) >> (e.value % 2 * 16));
+                x[e.value] = decode(input, bits);
+            });
+            return;
+        }
+        static_for<0, 8>([&](auto e) {
+            if (channel + e.value < head_dim) {
+                const std::int64_t at = row_offset + channel + e.value;
+                x[e.value] = input == SageInput::float32
+                                 ? static_cast<const float*>(from.data)[at]
+                                 : decode(input, static_cast<const std::uint16_t*>(from.data)[at]);
+            }
+        });
+    }
+    WAVEATTN_DEVICE static float decode(SageInput input, std::uint16_t bits) {
+        return input == SageInput::bfloat16 ? __builtin_bit_cast(float, unsigned(bits) << 16)
+                                            : float(__builtin_bit_cast(_Float16, bits));
+    }
+
+    // Rounded products: opaque, or a later addition would take them in unrounded.
+    WAVEATTN_DEVICE void scale(float factor) {
+        static_for<0, 8>([&](auto e) { x[e.value] = arch::opaque(x[e.value] * factor); });
+    }
+
+    // ---- across the Lanes lanes of a row ----
+    template <int Lanes> WAVEATTN_DEVICE static float row_sum(float value) {
+        static_for<0, 4>([&](auto bit) {
+            constexpr int mask = 1 << bit.value;
+            if constexpr (mask < Lanes) value += arch::shuffle_xor(value, mask);
+        });
+        return value;
+    }
+    template <int Lanes> WAVEATTN_DEVICE static float row_max(float value) {
+        static_for<0, 4>([&](auto bit) {
+            constexpr int mask = 1 << bit.value;
+            if constexpr (mask < Lanes) value = arch::max(value, arch::shuffle_xor(value, mask));
+        });
+        return value;
+    }
+    template <int P> WAVEATTN_DEVICE void rotate(int lane) {
+        static_for<0, 3>([&](auto bit) {
+            constexpr int stride = 1 << bit.value;
+            static_for<0, 8>([&](auto e) {
+                if constexpr (!(e.value & stride)) {
+                    const float a = x[e.value], b = x[e.value + stride];
+                    x[e.value] = a + b, x[e.value + stride] = a - b;
+                }
+            });
+        });
+        static_for<0, 4>([&](auto bit) {
+            constexpr int mask = 1 << bit.value;
+            if constexpr (mask * 8 < P)
+                static_for<0, 8>([&](auto e) {
+                    const float other = arch::shuffle_xor(x[e.value], mask);
+                    x[e.value] = lane & mask ? other - x[e.value] : x[e.value] + other;
+                });
+        });
+        scale(sage::rotation_scale(P));
+    }
+    WAVEATTN_DEVICE float amax() const {
+        float largest = 0.f;
+        static_for<0, 8>([&](auto e) { largest = arch::max(largest, arch::abs(x[e.value])); });
+        return largest;
+    }
+    // To int8 by a multiplication with `inverse`, and stored as 8 bytes.
+    WAVEATTN_DEVICE void store_int8(std::int8_t* at, float inverse) const {
+        int words[2] = {0, 0};
+        static_for<0, 8>([&](auto e) {
+            const float value = arch::max(arch::min(arch::round_even(x[e.value] * inverse), 127.f), -127.f);
+            words[e.value / 4] |= (int(value) & 0xff) << 8 * (e.value % 4);
+        });
+        *reinterpret_cast<arch::int2v*>(at) = arch::int2v{words[0], words[1]};
+    }
+};
+
+WAVEATTN_DEVICE float sage_int8_inverse(float amax) { return 127.f / arch::max(amax, sage::least_amax); }
+WAVEATTN_DEVICE float sage_int8_scale(float amax) { return arch::max(amax, sage::least_amax) / 127.f; }
+
+// A lane's 8 channels of the mean of K, from the chunks' sums.
+template <int P>
+WAVEATTN_DEVICE void sage_k_mean(
+    const SageQuantizeParams& p, const sage::Sequence& s, int kv_head, int channel, float (&mean)[8]) {
+    static_for<0, 8>([&](auto e) { mean[e.value] = 0.f; });
+    if (!p.smooth_k || s.kv_len == 0) return;
+    const float* sums = p.k_sums + ((s.sequence * p.heads_kv + kv_head) * 2) * P + channel;
+    const bool two = sage::stat_chunks(s.kv_len) == 2;
+    static_for<0, 8>([&](auto e) {
+        const float total = two ? sums[e.value] + sums[P + e.value] : sums[e.value];
+        mean[e.value] = total / float(s.kv_len);
+    });
+}
+
+// ---- pass 1 ----
+template <int P> WAVEATTN_DEVICE void sage_statistics(const SageQuantizeParams& p) {
+    __shared__ float lanes[sage::stat_lanes][32];
+    const int thread = int(arch::thread_x()), row_lane = thread / 4, first_channel = thread % 4 * 8;
+    int index = int(arch::block_x());
+    const int chunk = index % 2;
+    index /= 2;
+    const int slice = index % (P / 32);
+    index /= P / 32;
+    const int plane = index % (p.sequences * p.heads_kv);
+    const bool of_k = p.smooth_k && index < p.sequences * p.heads_kv;
+    const int kv_head = plane % p.heads_kv;
+    const sage::Sequence s = sage::locate_sequence(plane / p.heads_kv, p.cu_q, p.cu_k, p.q_len, p.kv_len);
+    if (chunk >= sage::stat_chunks(s.kv_len)) return;
+    const SageSource& from = of_k ? p.k : p.v;
+    const int channel = 32 * slice + first_channel;
+    const std::int64_t base = s.batch * from.batch + kv_head * from.head + s.kv_start * from.row;
+    const std::int64_t rows = sage::stat_chunk_rows(s.kv_len), first = chunk * rows;
+    const std::int64_t end = first + rows < s.kv_len ? first + rows : s.kv_len;
+    SageRow total, row;
+    total.clear();
+#    pragma unroll 4
+    for (std::int64_t t = first + row_lane; t < end; t += sage::stat_lanes) {
+        row.load(from, p.input, base + t * from.row, channel, p.head_dim);
+        static_for<0, 8>([&](auto e) {
+            total.x[e.value] =
+                of_k ? total.x[e.value] + row.x[e.value] : arch::max(total.x[e.value], arch::abs(row.x[e.value]));
+        });
+    }
+    static_for<0, 8>([&](auto e) { lanes[row_lane][first_channel + e.value] = total.x[e.value]; });
+    for (int n = sage::stat_lanes / 2; n > 0; n /= 2) {
+        arch::barrier();
+        if (row_lane < n)
+            static_for<0, 8>([&](auto e) {
+                float& mine = lanes[row_lane][first_channel + e.value];
+                const float other = lanes[row_lane + n][first_channel + e.value];
+                mine = of_k ? mine + other : arch::max(mine, other);
+            });
+    }
+    if (row_lane == 0) {
+        float* to = (of_k ? p.k_sums : p.v_amax) + (std::int64_t(plane) * 2 + chunk) * P + channel;
+        static_for<0, 8>([&](auto e) { to[e.value] = lanes[0][first_channel + e.value]; });
+    }
+}
+
+// ---- pass 2 ----
+template <int P> WAVEATTN_DEVICE void sage_quantize_q(const SageQuantizeParams& p) {
+    constexpr int lanes = P / 8, at_once = sage::rows_at_once(P), steps = sage::block_rows / at_once;
+    __shared__ float sums[at_once][P];
+    __shared__ float row_amax[sage::block_rows];
+    const int thread = int(arch::thread_x()), lane = thread % lanes, row_lane = thread / lanes, channel = 8 * lane;
+    const int block = int(arch::block_x()) % p.launch_blocks, plane = int(arch::block_x()) / p.launch_blocks;
+    const int head = plane % p.heads_q, kv_head = head / p.group;
+    const sage::Sequence s = sage::locate_sequence(plane / p.heads_q, p.cu_q, p.cu_k, p.q_len, p.kv_len);
+    const int first = block * sage::block_rows;
+    if (first >= s.q_len) return;
+    const int count = s.q_len - first < sage::block_rows ? s.q_len - first : sage::block_rows;
+    const std::int64_t out_plane = s.batch * p.heads_q + head; // of the outputs
+    float k_mean[8];
+    sage_k_mean<P>(p, s, kv_head, channel, k_mean);
+
+    SageRow x[steps]; // row at_once * step + row_lane
+    static_for<0, steps>([&](auto step) {
+        SageRow& row = x[step.value];
+        const int r = at_once * step.value + row_lane;
+        row.clear();
+        if (r < count)
+            row.load(p.q, p.input, s.batch * p.q.batch + head * p.q.head + (s.q_start + first + r) * p.q.row, channel,
+                p.head_dim);
+        row.scale(p.factor);
+        if (p.lse_shift) {
+            float dot = 0.f;
+            static_for<0, 8>([&](auto e) { dot = arch::fma(row.x[e.value], k_mean[e.value], dot); });
+            dot = SageRow::row_sum<lanes>(dot);
+            if (lane == 0 && r < count) p.lse_shift[out_plane * p.q_rows + s.q_start + first + r] = dot * arch::ln2;
+        }
+        if (p.hadamard) row.template rotate<P>(lane);
+    });
+
+    float l1 = 0.f;
+    if (p.q_mean) {
+        static_for<0, 8>([&](auto e) {
+            float sum = 0.f;
+            static_for<0, steps>([&](auto step) { sum += x[step.value].x[e.value]; });
+            sums[row_lane][channel + e.value] = sum;
+        });
+        for (int n = at_once / 2; n > 0; n /= 2) {
+            arch::barrier();
+            if (row_lane < n)
+                static_for<0, 8>(
+                    [&](auto e) { sums[row_lane][channel + e.value] += sums[row_lane + n][channel + e.value]; });
+        }
+        arch::barrier();
+        float mean[8];
+        static_for<0, 8>([&](auto e) {
+            mean[e.value] = sums[0][channel + e.value] / float(count);
+            l1 += arch::abs(mean[e.value]);
+        });
+        l1 = SageRow::row_sum<lanes>(l1);
+        if (row_lane == 0)
+            static_for<0, 8>([&](auto e) {
+                p.q_mean[(out_plane * p.blocks + s.q_block + block) * P + channel + e.value] = mean[e.value];
+            });
+        static_for<0, steps>([&](auto step) {
+            if (at_once * step.value + row_lane < count)
+                static_for<0, 8>([&](auto e) { x[step.value].x[e.value] -= mean[e.value]; });
+        });
+    }
+
+    static_for<0, steps>([&](auto step) {
+        const float largest = SageRow::row_max<lanes>(x[step.value].amax());
+        if (lane == 0) row_amax[at_once * step.value + row_lane] = largest;
+    });
+    arch::barrier();
+    const float guard = p.q_mean && p.q_scale_rows == QScaleRows::block ? l1 * (127.f / sage::mean_steps) : 0.f;
+    float* q_scale = p.q_scale + out_plane * p.q_groups;
+    const std::int64_t first_group = p.q_scale_rows == QScaleRows::block ? s.q_block : s.q_warp;
+    float block_amax = guard;
+    if (p.q_scale_rows == QScaleRows::block)
+        for (int r = 0; r < sage::block_rows; ++r) block_amax = arch::max(block_amax, row_amax[r]);
+    static_for<0, steps>([&](auto step) {
+        const int r = at_once * step.value + row_lane, warp = r & ~31;
+        float largest = block_amax;
+        if (p.q_scale_rows == QScaleRows::warp)
+            for (int i = 0; i < 32; ++i) largest = arch::max(largest, row_amax[warp + i]);
+        if (p.q_scale_rows == QScaleRows::thread)
+            for (int i = r & 7; i < 32; i += 8) largest = arch::max(largest, row_amax[warp + i]);
+        const int leader = p.q_scale_rows == QScaleRows::block ? 128 : p.q_scale_rows == QScaleRows::warp ? 32 : 8;
+        const bool leads = leader == 8 ? (r & 31) < 8 : r % leader == 0;
+        if (lane == 0 && leads && warp < count)
+            q_scale[sage::scale_group(p.q_scale_rows, first + r, first_group)] = sage_int8_scale(largest);
+        if (r < count)
+            x[step.value].store_int8(
+                p.q8 + (out_plane * p.q_rows + s.q_start + first + r) * P + channel, sage_int8_inverse(largest));
+    });
+}
+
+// ---- pass 3 ----
+
+// delta_s of 64 keys for all blocks of rows, 16 at a time: [block, key] = [block, channel] [channel, key] in fp32, the
+// sum over channels in ascending order. A wave has 16 of the keys.
+template <int P>
+WAVEATTN_DEVICE void sage_delta(const SageQuantizeParams& p, const sage::Sequence& s, int kv_head, std::int64_t first,
+    int count, float k_scale, float (&keys)[64][P + 4]) {
+    __shared__ float means[16][P + 4];
+    const int thread = int(arch::thread_x()), lane = thread % 64, wave = thread / 64;
+    const int key = 16 * wave + lane % 16;
+    float b[P / 4];
+    static_for<0, P / 4>([&](auto n) { b[n.value] = keys[key][4 * n.value + lane / 16]; });
+    const int blocks = (s.q_len + sage::block_rows - 1) / sage::block_rows;
+    for (int member = 0; member < p.group; ++member) {
+        const std::int64_t rows = (s.batch * p.heads_q + kv_head * p.group + member) * p.blocks + s.q_block;
+        for (int block = 0; block < blocks; block += 16) {
+            arch::barrier();
+            for (int i = thread; i < 16 * P; i += sage::quantize_threads)
+                means[i / P][i % P] = block + i / P < blocks ? p.q_mean[(rows + block + i / P) * P + i % P] : 0.f;
+            arch::barrier();
+            arch::float4v delta{0.f, 0.f, 0.f, 0.f};
+            static_for<0, P / 4>([&](auto n) {
+                delta = arch::mfma_f32_16x16x4_f32(means[lane % 16][4 * n.value + lane / 16], b[n.value], delta);
+            });
+            static_for<0, 4>([&](auto r) {
+                const int row = block + 4 * (lane / 16) + r.value;
+                if (row >= blocks || key >= count) return;
+                const std::int64_t at = (rows + row) * p.keys + first + key;
+                if (p.delta_s) {
+                    p.delta_s[at] = delta[r.value];
+                    return;
+                }
+                const float q_scale =
+                    p.q_scale[(s.batch * p.heads_q + kv_head * p.group + member) * p.q_groups + s.q_block + row];
+                const float inverse = 1.f / (q_scale * k_scale);
+                p.delta_s_units[at] = sage::bias_zero + int(arch::round_even(delta[r.value] * inverse));
+            });
+        }
+    }
+}
+
+template <int P, bool Delta>
+WAVEATTN_DEVICE void sage_quantize_k(const SageQuantizeParams& p, const sage::Sequence& s, int kv_head, int tile) {
+    constexpr int lanes = P / 8, at_once = sage::rows_at_once(P), steps = 64 / at_once;
+    __shared__ float keys[Delta ? 64 : 1][P + 4];
+    __shared__ float row_amax[64];
+    const int thread = int(arch::thread_x()), lane = thread % lanes, row_lane = thread / lanes, channel = 8 * lane;
+    const int first = 64 * tile, count = s.kv_len - first < 64 ? s.kv_len - first : 64;
+    const std::int64_t out_plane = s.batch * p.heads_kv + kv_head;
+    float mean[8];
+    sage_k_mean<P>(p, s, kv_head, channel, mean);
+    SageRow x[steps];
+    static_for<0, steps>([&](auto step) {
+        SageRow& row = x[step.value];
+        const int r = at_once * step.value + row_lane;
+        row.clear();
+        if (r < count) {
+            row.load(p.k, p.input, s.batch * p.k.batch + kv_head * p.k.head + (s.kv_start + first + r) * p.k.row,
+                channel, p.head_dim);
+            static_for<0, 8>([&](auto e) { row.x[e.value] -= mean[e.value]; });
+        }
+        if (p.hadamard) row.template rotate<P>(lane);
+        const float largest = SageRow::row_max<lanes>(row.amax());
+        if (lane == 0) row_amax[r] = largest;
+        if constexpr (Delta) static_for<0, 8>([&](auto e) { keys[r][channel + e.value] = row.x[e.value]; });
+    });
+    arch::barrier();
+    float largest = 0.f;
+    for (int r = 0; r < 64; ++r) largest = arch::max(largest, row_amax[r]);
+    const float inverse = sage_int8_inverse(largest), k_scale = sage_int8_scale(largest);
+    static_for<0, steps>([&](auto step) {
+        const int r = at_once * step.value + row_lane;
+        if (r < count)
+            x[step.value].store_int8(p.k8 + (out_plane * p.k_rows + s.kv_start + first + r) * P + channel, inverse);
+    });
+    if (thread == 0) p.k_scale[out_plane * p.k_tiles + s.kv_tile + tile] = k_scale;
+    if constexpr (Delta) sage_delta<P>(p, s, kv_head, first, count, k_scale, keys);
+}
+
+template <int P>
+WAVEATTN_DEVICE void sage_quantize_v(const SageQuantizeParams& p, const sage::Sequence& s, int kv_head, int tile) {
+    constexpr int lanes = P / 8, at_once = sage::rows_at_once(P),
+                  steps = 64 / at_once; // consecutive tokens of a thread
+    alignas(16) __shared__ std::uint8_t out[P][64];
+    const int thread = int(arch::thread_x()), lane = thread % lanes, token = thread / lanes * steps, channel = 8 * lane;
+    const int first = 64 * tile;
+    const std::int64_t scale_plane = s.sequence * p.heads_kv + kv_head;
+    float inverse[8];
+    const float* amax = p.v_amax + scale_plane * 2 * P + channel;
+    const bool two = sage::stat_chunks(s.kv_len) == 2;
+    static_for<0, 8>([&](auto e) {
+        const float whole =
+            arch::max(two ? arch::max(amax[e.value], amax[P + e.value]) : amax[e.value], sage::least_amax);
+        inverse[e.value] = p.fp8_largest / whole;
+        if (tile == 0 && token == 0) p.v_scale[scale_plane * P + channel + e.value] = whole / p.fp8_largest;
+    });
+    SageRow x[steps];
+    static_for<0, steps>([&](auto step) {
+        SageRow& row = x[step.value];
+        row.clear();
+        if (first + token + step.value < s.kv_len)
+            row.load(p.v, p.input,
+                s.batch * p.v.batch + kv_head * p.v.head + (s.kv_start + first + token + step.value) * p.v.row, channel,
+                p.head_dim);
+        static_for<0, 8>([&](auto e) {
+            const float value = row.x[e.value] * inverse[e.value];
+            // By comparisons, which keep a NaN.
+            row.x[e.value] = value > p.fp8_largest ? p.fp8_largest : value < -p.fp8_largest ? -p.fp8_largest : value;
+        });
+    });
+    static_for<0, 8>([&](auto e) {
+        int codes = 0;
+        static_for<0, steps / 2>([&](auto pair) {
+            codes = arch::convert_pack_fp8<pair.value == 1>(
+                x[2 * pair.value].x[e.value], x[2 * pair.value + 1].x[e.value], codes);
+        });
+        if constexpr (steps == 4)
+            *reinterpret_cast<int*>(&out[channel + e.value][token]) = codes;
+        else
+            *reinterpret_cast<std::uint16_t*>(&out[channel + e.value][token]) = std::uint16_t(codes);
+    });
+    arch::barrier();
+    std::uint8_t* to = p.v8 + ((s.batch * p.heads_kv + kv_head) * p.k_tiles + s.kv_tile + tile) * P * 64;
+    for (int i = thread; i < P * 4; i += sage::quantize_threads)
+        *reinterpret_cast<arch::int4v*>(to + 16 * i) = *reinterpret_cast<const arch::int4v*>(&out[i / 4][i % 4 * 16]);
+}
+
+template <int P, bool Delta> WAVEATTN_DEVICE void sage_quantize_kv(const SageQuantizeParams& p) {
+    const int tile = int(arch::block_x()) % p.launch_tiles, index = int(arch::block_x()) / p.launch_tiles;
+    const int planes = p.sequences * p.heads_kv, plane = index % planes;
+    const sage::Sequence s = sage::locate_sequence(plane / p.heads_kv, p.cu_q, p.cu_k, p.q_len, p.kv_len);
+    if (64 * tile >= s.kv_len) return;
+    if (index < planes)
+        sage_quantize_k<P, Delta>(p, s, plane % p.heads_kv, tile);
+    else
+        sage_quantize_v<P>(p, s, plane % p.heads_kv, tile);
+}
+
+template <class Arch, int P>
+__global__ __launch_bounds__(sage::quantize_threads) void sage_statistics_kernel(SageQuantizeParams params) {
+    if constexpr (arch::compiled_for<Arch>)
+        sage_statistics<P>(params);
+    else
+        arch::trap_stub();
+}
+template <class Arch, int P>
+__global__ __launch_bounds__(sage::quantize_threads) void sage_quantize_q_kernel(SageQuantizeParams params) {
+    if constexpr (arch::compiled_for<Arch>)
+        sage_quantize_q<P>(params);
+    else
+        arch::trap_stub();
+}
+// Delta: q is smoothed.
+template <class Arch, int P, bool Delta>
+__global__ __launch_bounds__(sage::quantize_threads) void sage_quantize_kv_kernel(SageQuantizeParams params) {
+    if constexpr (arch::compiled_for<Arch>)
+        sage_quantize_kv<P, Delta>(params);
+    else
+        arch::trap_stub();
+}
+
+#endif
+
+} // namespace waveattn::detail

@@ -1,0 +1,156 @@
+// The device passes against the host versions, bit for bit.
+#include "sage_support.h"
+
+#include "waveattn/attention/sage_quantize.h"
+
+#include <doctest/doctest.h>
+
+using namespace waveattn;
+using namespace waveattn::test;
+
+namespace {
+
+template <class T> std::vector<T> part(const std::vector<std::uint8_t>& bytes, std::int64_t at, std::size_t count) {
+    std::vector<T> values(count);
+    std::memcpy(values.data(), bytes.data() + at, count * sizeof(T));
+    return values;
+}
+template <class T> int differences(const std::vector<T>& got, const std::vector<T>& want) {
+    if (got.size() != want.size()) return -1;
+    int count = 0;
+    for (std::size_t i = 0; i < got.size(); ++i) count += std::memcmp(&got[i], &want[i], sizeof(T)) != 0;
+    return count;
+}
+
+struct Recipe {
+    AttentionShape shape;
+    bool smooth_k = true, smooth_q = false, hadamard = false;
+    SageData data = SageData::gaussian;
+    QScaleRows rows = QScaleRows::block;
+};
+
+template <class T> void check(const Recipe& recipe) {
+    const AttentionShape& s = recipe.shape;
+    CAPTURE(s.q_len);
+    CAPTURE(s.kv_len);
+    CAPTURE(s.head_dim);
+    CAPTURE(int(recipe.data));
+    CAPTURE(recipe.smooth_k);
+    CAPTURE(recipe.smooth_q);
+    CAPTURE(recipe.hadamard);
+    CAPTURE(int(recipe.rows));
+    SageInputs in = sage_inputs(recipe.data, s, 11);
+    DeviceArray<T> q(encode<T>(in.q)), k(encode<T>(in.k)), v(encode<T>(in.v));
+    SageOptions options;
+    options.smooth_k = recipe.smooth_k, options.smooth_q = recipe.smooth_q, options.hadamard = recipe.hadamard;
+    options.q_scale_rows = recipe.rows, options.lse_shift = true;
+    const SageStorage layout = sage_storage(s, options);
+    DeviceArray<std::uint8_t> buffer(std::size_t(layout.bytes) + 256);
+    std::uint8_t* base = buffer.data() + (256 - reinterpret_cast<std::uintptr_t>(buffer.data()) % 256) % 256;
+    executeSageQuantize<T>(make_contiguous<const T>(q.data(), s.batch, s.heads_q, s.q_len, s.head_dim),
+        make_contiguous<const T>(k.data(), s.batch, s.heads_kv, s.kv_len, s.head_dim),
+        make_contiguous<const T>(v.data(), s.batch, s.heads_kv, s.kv_len, s.head_dim), options, base,
+        std::size_t(layout.bytes));
+    check_hip(hipDeviceSynchronize(), "hipDeviceSynchronize");
+    CHECK(buffer.guards_intact());
+    auto bytes = buffer.host();
+    bytes.erase(bytes.begin(), bytes.begin() + (base - buffer.data()));
+
+    SageHostOptions host;
+    host.scale = float(1 / std::sqrt(double(s.head_dim)));
+    host.smooth_k = recipe.smooth_k, host.smooth_q = recipe.smooth_q, host.hadamard = recipe.hadamard;
+    host.q_scale_rows = recipe.rows, host.format = device_fp8();
+    const SageHostOperands want = sage_quantize_host(rounded<T>(in.q), rounded<T>(in.k), rounded<T>(in.v), s, host);
+    CHECK(differences(part<std::int8_t>(bytes, layout.q, want.q.size()), want.q) == 0);
+    CHECK(differences(part<std::int8_t>(bytes, layout.k, want.k.size()), want.k) == 0);
+    CHECK(differences(part<std::uint8_t>(bytes, layout.v, want.v.size()), want.v) == 0);
+    CHECK(differences(part<float>(bytes, layout.q_scale, want.q_scale.size()), want.q_scale) == 0);
+    CHECK(differences(part<float>(bytes, layout.k_scale, want.k_scale.size()), want.k_scale) == 0);
+    CHECK(differences(part<float>(bytes, layout.v_scale, want.v_scale.size()), want.v_scale) == 0);
+    if (recipe.smooth_k)
+        CHECK(differences(part<float>(bytes, layout.lse_shift, want.lse_shift.size()), want.lse_shift) == 0);
+    if (recipe.smooth_q) {
+        CHECK(differences(part<float>(bytes, layout.q_mean, want.q_mean.size()), want.q_mean) == 0);
+        if (recipe.rows == QScaleRows::block) {
+            CHECK(differences(part<std::int32_t>(bytes, layout.delta_s, want.delta_s.size()), want.delta_s_units) == 0);
+            for (std::int32_t units : want.delta_s_units) // the guard holds whatever the data
+                REQUIRE(std::abs(std::int64_t(units) - sage::bias_zero) <= sage::max_bias);
+        } else
+            CHECK(differences(part<float>(bytes, layout.delta_s, want.delta_s.size()), want.delta_s) == 0);
+    }
+    for (float scale : want.q_scale) CHECK((std::isfinite(scale) && scale > 0));
+    for (float scale : want.k_scale) CHECK((std::isfinite(scale) && scale > 0));
+    for (float scale : want.v_scale) CHECK((std::isfinite(scale) && scale > 0));
+}
+
+} // namespace
+
+TEST_CASE("quantise: device and host agree bit for bit") {
+    check<bfloat16>({.shape = {1, 2, 1, 200, 150, 128, 128}});
+    check<bfloat16>({.shape = {1, 1, 1, 130, 600, 64, 64}, .smooth_q = true, .hadamard = true}); // two chunks
+    check<bfloat16>({.shape = {2, 4, 2, 140, 70, 128, 128}, .smooth_q = true, .data = SageData::offsets});
+    check<float16>({.shape = {1, 1, 1, 33, 65, 64, 64}, .smooth_k = false, .hadamard = true});
+    check<float>({.shape = {1, 1, 1, 17, 40, 128, 128}, .smooth_q = true, .data = SageData::variance});
+    check<bfloat16>({.shape = {1, 1, 1, 70, 70, 57, 57}, .hadamard = true}); // unaligned rows, padding
+    check<bfloat16>({.shape = {1, 1, 1, 70, 70, 96, 96}, .smooth_q = true});
+    check<bfloat16>({.shape = {1, 1, 1, 1, 1, 64, 64}, .smooth_q = true}); // nothing but means
+}
+
+TEST_CASE("quantise: scales by warp and thread") {
+    for (QScaleRows rows : {QScaleRows::warp, QScaleRows::thread})
+        for (bool smooth_q : {false, true})
+            check<bfloat16>({.shape = {1, 1, 1, 150, 70, 64, 64}, .smooth_q = smooth_q, .rows = rows});
+}
+
+TEST_CASE("quantise: zero blocks, zero channels, constant keys") {
+    check<bfloat16>({.shape = {1, 1, 1, 260, 200, 64, 64}, .smooth_q = true, .data = SageData::zeros});
+    check<bfloat16>({.shape = {1, 1, 1, 260, 200, 128, 128}, .smooth_k = false, .data = SageData::zeros});
+}
+
+TEST_CASE("quantise: the host versions") {
+    // The rotation is orthogonal and its own inverse.
+    std::vector<float> row(128);
+    for (int i = 0; i < 128; ++i) row[std::size_t(i)] = float(i % 7) - 3.f;
+    auto turned = row;
+    sage::rotate(turned.data(), 128);
+    double squares = 0, turned_squares = 0;
+    for (int i = 0; i < 128; ++i)
+        squares += double(row[std::size_t(i)]) * row[std::size_t(i)],
+            turned_squares += double(turned[std::size_t(i)]) * turned[std::size_t(i)];
+    CHECK(std::abs(squares - turned_squares) < 1e-4 * squares);
+    sage::rotate(turned.data(), 128);
+    for (int i = 0; i < 128; ++i) CHECK(std::abs(turned[std::size_t(i)] - row[std::size_t(i)]) < 1e-5);
+    // The operand order is a permutation, and puts register r of half h on row 16h + r.
+    std::vector<int> seen(32, 0);
+    for (int i = 0; i < 32; ++i) ++seen[std::size_t(sage::natural_row(i))];
+    for (int count : seen) CHECK(count == 1);
+    for (int half = 0; half < 2; ++half)
+        for (int r = 0; r < 16; ++r) CHECK(sage::natural_row(8 * (r / 4) + 4 * half + r % 4) == 16 * half + r);
+}
+
+TEST_CASE("quantise: bad arguments") {
+    DeviceArray<bfloat16> q(4 * 64 * 16);
+    DeviceArray<std::uint8_t> buffer(1 << 17);
+    std::uint8_t* base = buffer.data() + (256 - reinterpret_cast<std::uintptr_t>(buffer.data()) % 256) % 256;
+    using View = TensorView<const bfloat16, 4>;
+    const View good = make_contiguous<const bfloat16>(q.data(), 1, 4, 16, 64);
+    const auto call = [&](View a, View b, View c, std::uint8_t* at, std::size_t bytes, SageOptions options = {}) {
+        executeSageQuantize<bfloat16>(a, b, c, options, at, bytes);
+    };
+    CHECK_NOTHROW(call(good, good, good, base, 1 << 16));
+    CHECK_THROWS_AS(call(good, good, good, base, 1000), InvalidArgument);
+    CHECK_THROWS_AS(call(good, good, good, nullptr, 1 << 16), InvalidArgument);
+    CHECK_THROWS_AS(call(good, good, good, base + 1, 1 << 16), InvalidArgument);
+    View other = good;
+    other.shape[3] = 32;
+    CHECK_THROWS_AS(call(good, good, other, base, 1 << 16), InvalidArgument);
+    other = good, other.shape[1] = 3;
+    CHECK_THROWS_AS(call(good, other, other, base, 1 << 16), InvalidArgument);
+    other = make_contiguous<const bfloat16>(q.data(), 1, 4, 4, 192);
+    CHECK_THROWS_AS(call(other, other, other, base, 1 << 16), Unsupported);
+    SageOptions options;
+    options.scale = std::numeric_limits<float>::infinity();
+    CHECK_THROWS_AS(call(good, good, good, base, 1 << 16, options), InvalidArgument);
+    options = {}, options.packed.count = 1;
+    CHECK_THROWS_AS(call(good, good, good, base, 1 << 16, options), InvalidArgument);
+}
