@@ -144,6 +144,35 @@ def test_nan_reaches_only_the_rows_that_see_it(torch, place):
     assert bool(torch.isnan(out[0, 0, 8:, 2]).all()) and not bool(torch.isnan(out[0, 0, 8:, 3]).any())
 
 
+def test_huge_values_stay_finite(torch, place):
+    """Scores beyond the range of fp16, a softmax that is almost one-hot."""
+    q, k, v = inputs(torch, (1, 2, 10, 64), (1, 2, 30, 64), "float16")
+    q, k = q * 600, k * 600
+    for backend in ("scalar", "auto"):
+        out = waveattn.flash_attention(*map(place.put, (q, k, v)), backend=backend, **place.options)
+        assert bool(torch.isfinite(out).all())
+        expected = attention_oracle(*as_double(q, k, v))[0]
+        # Scores of some 1e5 carry an fp32 rounding of 2^-24 relative, 6e-3 absolute, into the exponential.
+        assert largest_difference(out, expected) <= 3e-2
+
+
+def test_scores_of_minus_infinity_hide_a_key(torch, place):
+    q, k, v = inputs(torch, (1, 1, 6, 32), (1, 1, 9, 32))
+    q[..., 0], k[..., 0] = 1.0, 0.0
+    k[:, :, 4, 0] = -math.inf
+    v[:, :, 4] = 100.0
+    out = waveattn.flash_attention(*map(place.put, (q, k, v)), backend="scalar", **place.options)
+    kept = [i for i in range(9) if i != 4]
+    assert largest_difference(out, attention_oracle(*as_double(q, k[:, :, kept], v[:, :, kept]))[0]) <= FP32_TOLERANCE
+
+
+@pytest.mark.full
+def test_more_heads_than_a_grid_axis_holds(torch, place):
+    q = torch.rand(70000, 1, 1, 32)
+    out = waveattn.flash_attention(*[place.put(q)] * 3, backend="scalar", **place.options)
+    assert largest_difference(out, q.double().numpy()) <= 1e-6
+
+
 def test_same_call_twice_is_bit_equal(torch, place):
     q, k, v = map(place.put, inputs(torch, (1, 2, 30, 64), (1, 2, 45, 64), "bfloat16"))
     first = waveattn.flash_attention(q, k, v, **place.options)

@@ -206,3 +206,20 @@ threads = [threading.Thread(target=work, args=(d % 2,)) for d in range(4)]
 assert not errors, errors
 """
     )
+
+
+def test_offsets_beyond_4_gib():
+    """Heads that lie 4 GiB apart; the memory between them is never touched."""
+    run(
+        """
+def spread(heads, tokens):
+    return g.DeviceArray.empty((1, heads, tokens, 32), strides=(1, (1 << 30) + 64, 32, 1))
+q, k, v, out = spread(2, 9), spread(2, 14), spread(2, 14), spread(2, 9)
+for far, source in ((q, host[0][:, :2]), (k, host[1]), (v, host[2])):
+    for head in range(2): far[:, head:head + 1].write(source[:, head:head + 1])
+waveattn.flash_attention(q, k, v, out=out)
+exact = attention_oracle(host[0][:, :2], host[1], host[2])[0]
+for head in range(2):
+    assert largest_difference(out[:, head:head + 1].numpy(), exact[:, head:head + 1]) <= 5e-6
+"""
+    )
