@@ -1,8 +1,7 @@
-// Tests of matrix.cpp.  matrix_test           unit tests (conversions, modifiers, aliasing, spellings); exit 0 when all
-// pass
-//                       matrix_test probe ...  element map of an instruction, found with one-hot inputs (see
-//                       check_layouts.py) matrix_test run ...    one instruction on registers read from stdin (see
-//                       check_second.py)
+// Tests of the matrix unit.
+//   gfxemu_matrix_test             unit tests (conversions, modifiers, aliasing, spellings); exit 0 when all pass
+//   gfxemu_matrix_test probe ...   element map of an instruction, found with one-hot inputs (see matrix_formulas.py)
+//   gfxemu_matrix_test run ...     one instruction on registers read from stdin (see matrix_tinygrad.py)
 #include "matrix/matrix.h"
 
 #include <algorithm>
