@@ -121,6 +121,11 @@ WAVEATTN_DEVICE void swap_wave_halves(unsigned& a, unsigned& b) {
     auto swapped = __builtin_amdgcn_permlane32_swap(a, b, false, false);
     a = swapped[0], b = swapped[1];
 }
+// gfx950: within each 32 lanes, lanes 16..31 of `a` trade with lanes 0..15 of `b`.
+WAVEATTN_DEVICE void swap_rows_of_16(unsigned& a, unsigned& b) {
+    auto swapped = __builtin_amdgcn_permlane16_swap(a, b, false, false);
+    a = swapped[0], b = swapped[1];
+}
 // Whether the condition holds in any active lane; the same in the whole wave.
 WAVEATTN_DEVICE bool vote_any(bool condition) { return __builtin_amdgcn_ballot_w64(condition) != 0; }
 

@@ -68,25 +68,34 @@ struct FlashAttentionDualwaveSwp {
             return seen_by(wave_row + now % 32) - 4 * (now / 32) - 64 * j;
         };
 
-        // Start the loads of the first tiles, then load q.
+        // Start the loads: q and the first tile of K are wanted first.
+        load_q(w, p, item, wave_row, lane);
+        arch::schedule_barrier();
         const int staged_keys = arch::min(keys, tiles * 64);
         staging.k.open(p.k.at(item.batch, item.kv_head, first_key), p.k.stride[2], staged_keys);
         staging.v.open(p.v.at(item.batch, item.kv_head, first_key), p.v.stride[2], staged_keys);
         staging.prepare(wave, lane, p.head_dim, p.head_dim_v);
         staging.fill_k(k_slots.template at<0>());
-        staging.fill_k(k_slots.template at<1>());
-        if constexpr (ring == 3) {
-            staging.fill_v(v_slots.template at<0>());
-            staging.fill_k(k_slots.template at<2>());
-        }
-        staging.start();
-        load_q(w, p, item, wave_row, lane);
+        const auto fill_others = [&] {
+            staging.fill_k(k_slots.template at<1>());
+            if constexpr (ring == 3) {
+                staging.fill_v(v_slots.template at<0>());
+                staging.fill_k(k_slots.template at<2>());
+            }
+            staging.start();
+        };
+        // Straight to LDS, the other tiles queue up behind every wave's q and first tile; through registers, this is
+        // the one barrier before their first reader.
+        if constexpr (!Staging::direct) fill_others();
 
         // Prologue: scores of tile 0 and the basis.
-        w.template arrive<3>();
-        if (second) w.template arrive<2>();
+        w.template arrive<0>();
 #    pragma unroll
         for (int i = 0; i < Shape::mfmas; ++i) w.read_k(k_slots.template at<0>(), i);
+        arch::schedule_barrier();
+        if constexpr (Staging::direct) fill_others();
+        if (second) w.template arrive<3>();
+        finish_q(w, p);
 #    pragma unroll
         for (int d = 0; d < Shape::dim_blocks; ++d) w.o[d] = arch::float16v{};
         w.sum[0] = w.sum[1] = 0.f;
@@ -195,19 +204,24 @@ private:
         w.template value_phase<Masked>(staging, visible, previous_v, next_k, k_target);
     }
 
-    // B fragments of q: the lane's query, dims 16 step + 8 (lane / 32) + 0..7. Rows and dims outside are 0.
+    // B fragments of q: for step `step` the lane's query and chunk k_chunk(step, lane / 32). Rows and dims outside are
+    // 0. On gfx950's fast path 16 lanes first hold neighbouring rows of one chunk; finish_q() exchanges them.
     WAVEATTN_DEVICE static void load_q(
         Wave& w, const detail::DualwaveParams<T>& p, const detail::DualwaveItem& item, int wave_row, int lane) {
         const int rows = arch::max(0, arch::min(p.q_len - wave_row, 32));
         const T* const base = p.q.at(item.batch, item.head, wave_row);
         if constexpr (Staging::aligned) {
             const int row_bytes = int(p.q.stride[2]) * 2;
-            const arch::BufferResource resource = arch::buffer_resource(base, unsigned(rows * row_bytes));
+            // uniform(): or the compiler would loop over the lanes' resources.
+            const auto address = arch::uniform(std::int64_t(reinterpret_cast<std::uintptr_t>(base)));
+            const arch::BufferResource resource = arch::buffer_resource(
+                reinterpret_cast<const void*>(address), unsigned(arch::uniform(rows * row_bytes)));
 #    pragma unroll
             for (int step = 0; step < Shape::k_steps; ++step) {
-                const int dim = 16 * step + 8 * (lane / 32);
-                const unsigned lane_bytes = dim < p.head_dim ? unsigned(lane % 32 * row_bytes + 2 * dim) : 0x80000000u;
-                w.q[step] = arch::buffer_load_16(resource, lane_bytes, 0);
+                const int row = Staging::direct ? lane % 16 + 16 * (step % 2) : lane % 32;
+                const int chunk = Staging::direct ? step / 2 * 4 + lane / 16 : Lds::k_chunk(step, lane / 32);
+                const unsigned lane_bytes = unsigned(row * row_bytes + 16 * chunk);
+                w.q[step] = arch::buffer_load_16(resource, 8 * chunk < p.head_dim ? lane_bytes : 0x80000000u, 0);
             }
         } else {
 #    pragma unroll
@@ -215,12 +229,24 @@ private:
                 unsigned pairs[4] = {};
 #    pragma unroll
                 for (int i = 0; i < 8; ++i) {
-                    const int dim = 16 * step + 8 * (lane / 32) + i;
+                    const int dim = 8 * Lds::k_chunk(step, lane / 32) + i;
                     if (lane % 32 < rows && dim < p.head_dim)
                         pairs[i / 2] |= unsigned(base[lane % 32 * p.q.stride[2] + dim].bits) << 16 * (i % 2);
                 }
                 w.q[step] = arch::uint4v{pairs[0], pairs[1], pairs[2], pairs[3]};
             }
+        }
+    }
+    WAVEATTN_DEVICE static void finish_q(Wave& w, const detail::DualwaveParams<T>& p) {
+        if constexpr (Staging::direct) {
+#    pragma unroll
+            for (int step = 0; step < Shape::k_steps; step += 2)
+#    pragma unroll
+                for (int i = 0; i < 4; ++i) {
+                    unsigned even = w.q[step][i], odd = w.q[step + 1][i];
+                    arch::swap_rows_of_16(even, odd);
+                    w.q[step][i] = even, w.q[step + 1][i] = odd;
+                }
         }
 #    pragma unroll
         for (int step = 0; step < Shape::k_steps; ++step) w.q[step] = (w.q[step] & p.q_keep) ^ p.q_flip;
@@ -237,15 +263,23 @@ private:
 #    pragma unroll
         for (int d = 0; d < Shape::dim_blocks; ++d) w.o[d] *= inverse;
 
+        unsigned packed[Shape::dim_blocks][8];
+#    pragma unroll
+        for (int d = 0; d < Shape::dim_blocks; ++d)
+#    pragma unroll
+            for (int n = 0; n < 8; ++n) packed[d][n] = narrow(w.o[d][2 * n], w.o[d][2 * n + 1]);
+
         if constexpr (Basis == SoftmaxBasis::pinned) {
-            // A term beyond the head room made the sum huge, infinite or NaN; a product beyond fp32 made o so.
-            float probe = 0.f;
+            // A term beyond the head room made the sum huge, infinite or NaN; a product beyond the range made o so, and
+            // 0 times that is NaN.
+            using Pair = typename Wave::Pair;
+            float probe = sum;
 #    pragma unroll
             for (int d = 0; d < Shape::dim_blocks; ++d)
 #    pragma unroll
-                for (int n = 0; n < 16; ++n) probe = arch::fma(w.o[d][n], 0.f, probe);
-            const bool overflowed = inside && !(sum + probe < Wave::largest_sum);
-            const bool any = arch::vote_any(overflowed);
+                for (int n = 0; n < 8; ++n)
+                    probe = arch::dot2(__builtin_bit_cast(Pair, packed[d][n]), Pair{0.f, 0.f}, probe);
+            const bool any = arch::vote_any(inside && !(probe < Wave::largest_sum));
             if (lane == 0) p.overflow[std::int64_t(item_index) * 8 + wave] = any;
         }
 
@@ -274,11 +308,6 @@ private:
             return;
         }
         T* const out = p.o.at(item.batch, item.head, row);
-        unsigned packed[Shape::dim_blocks][8];
-#    pragma unroll
-        for (int d = 0; d < Shape::dim_blocks; ++d)
-#    pragma unroll
-            for (int n = 0; n < 8; ++n) packed[d][n] = narrow(w.o[d][2 * n], w.o[d][2 * n + 1]);
         if constexpr (Staging::direct) {
 #    pragma unroll
             for (int d = 0; d < Shape::dim_blocks; ++d)

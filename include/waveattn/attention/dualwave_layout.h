@@ -38,11 +38,15 @@ template <int HeadDim> struct DualwaveLdsGfx950 {
         return (row % 4 + row / (4 * unit_rows) * 4) * v_unit + row / 4 % unit_rows * row_bytes + 16 * chunk;
     }
 
+    // The chunk of a row of q and k that half `half` of a wave holds for step `step` of the first product. Two steps
+    // take 64 bytes of a row: q can then be loaded in whole segments, and exchanged between neighbouring rows of 16
+    // lanes.
+    WAVEATTN_HOST_DEVICE static constexpr int k_chunk(int step, int half) { return step / 2 * 4 + 2 * half + step % 2; }
     // Reads of the matrix fragments: an address of the lane plus a constant. K fragment (block, step): keys
-    // 32 block + lane % 32, dims 16 step + 8 (lane / 32) + 0..7, one read of 16 bytes.
-    WAVEATTN_HOST_DEVICE static constexpr int k_lane(int lane) { return k_offset(lane % 32, lane / 32); }
+    // 32 block + lane % 32, chunk k_chunk(step, lane / 32), one read of 16 bytes.
+    WAVEATTN_HOST_DEVICE static constexpr int k_lane(int lane) { return k_offset(lane % 32, k_chunk(0, lane / 32)); }
     WAVEATTN_HOST_DEVICE static constexpr int k_fragment(int lane_offset, int block, int step) {
-        return lane_offset + k_offset(32 * block, 2 * step);
+        return lane_offset + k_offset(32 * block, k_chunk(step, 0));
     }
     // V fragment (step, dim block), half i: 8 bytes of keys 16 step + 8 i + 4 (lane / 32) + (lane % 16) / 4, which the
     // transposing read turns into the four keys of dim 32 dim_block + lane % 32.
@@ -68,7 +72,8 @@ template <int HeadDim> struct DualwaveLdsGfx942 {
     WAVEATTN_HOST_DEVICE static constexpr int v_offset(int key, int dim) {
         return dim * 2 * tokens + 16 * ((2 * (key / 16) + key / 4 % 2) ^ dim % 8) + 8 * (key / 8 % 2);
     }
-    WAVEATTN_HOST_DEVICE static constexpr int k_lane(int lane) { return k_offset(lane % 32, lane / 32); }
+    WAVEATTN_HOST_DEVICE static constexpr int k_chunk(int step, int half) { return 2 * step + half; }
+    WAVEATTN_HOST_DEVICE static constexpr int k_lane(int lane) { return k_offset(lane % 32, k_chunk(0, lane / 32)); }
     WAVEATTN_HOST_DEVICE static constexpr int k_fragment(int lane_offset, int block, int step) {
         return (lane_offset ^ 32 * step) + 32 * block * row_bytes;
     }

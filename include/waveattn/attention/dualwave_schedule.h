@@ -19,10 +19,33 @@ namespace detail {
 
 inline constexpr int xcds = 8; // of MI300X, MI325X, MI350X and MI355X
 
+// Division of numbers below 2^31 by a number that the host knows: a multiplication and a shift. With s = ceil(log2 d),
+// n / d = (n + mulhi(n, m)) >> s for m = floor(2^32 (2^s - d) / d) + 1 (Granlund and Montgomery).
+struct FixedDivisor {
+    std::uint32_t divisor = 1, multiplier = 1, shift = 0;
+
+    constexpr FixedDivisor() = default;
+    constexpr explicit FixedDivisor(std::uint32_t d) : divisor(d) {
+        while ((std::uint64_t(1) << shift) < d) ++shift;
+        multiplier = std::uint32_t(((std::uint64_t(1) << 32) * ((std::uint64_t(1) << shift) - d)) / d + 1);
+    }
+    WAVEATTN_HOST_DEVICE constexpr std::uint32_t divide(std::uint32_t n) const {
+        return (n + std::uint32_t(std::uint64_t(n) * multiplier >> 32)) >> shift;
+    }
+};
+
 struct DualwaveGrid {
     std::int32_t q_blocks = 1, group = 1, heads_kv = 1, batch = 1, splits = 1;
     bool longest_first = false, remap = false;
+    // What finish() computes of the above for the device.
+    FixedDivisor by_group, by_q_blocks, by_splits, by_heads_kv;
+    std::uint32_t count = 1;
 
+    constexpr void finish() {
+        by_group = FixedDivisor(std::uint32_t(group)), by_q_blocks = FixedDivisor(std::uint32_t(q_blocks));
+        by_splits = FixedDivisor(std::uint32_t(splits)), by_heads_kv = FixedDivisor(std::uint32_t(heads_kv));
+        count = std::uint32_t(items());
+    }
     WAVEATTN_HOST_DEVICE constexpr std::int32_t heads() const { return heads_kv * group; }
     WAVEATTN_HOST_DEVICE constexpr std::int64_t group_items() const { return std::int64_t(q_blocks) * group * splits; }
     WAVEATTN_HOST_DEVICE constexpr std::int64_t items() const { return group_items() * heads_kv * batch; }
@@ -40,17 +63,16 @@ WAVEATTN_HOST_DEVICE constexpr std::uint32_t dualwave_place(std::uint32_t block,
 }
 
 WAVEATTN_HOST_DEVICE constexpr DualwaveItem dualwave_item(const DualwaveGrid& grid, std::uint32_t place) {
-    const std::uint32_t heads = std::uint32_t(grid.group), blocks = std::uint32_t(grid.q_blocks);
+    const auto split_off = [](std::uint32_t& rest, const FixedDivisor& by) {
+        const std::uint32_t all = rest;
+        rest = by.divide(all);
+        return std::int32_t(all - rest * by.divisor);
+    };
     std::uint32_t rest = place;
-    const std::uint32_t head = rest % heads;
-    rest /= heads;
-    const std::uint32_t q_block = rest % blocks;
-    rest /= blocks;
-    const std::uint32_t split = rest % std::uint32_t(grid.splits);
-    rest /= std::uint32_t(grid.splits);
-    const std::uint32_t kv_head = rest % std::uint32_t(grid.heads_kv), batch = rest / std::uint32_t(grid.heads_kv);
-    return {std::int32_t(grid.longest_first ? blocks - 1 - q_block : q_block), std::int32_t(kv_head * heads + head),
-        std::int32_t(kv_head), std::int32_t(batch), std::int32_t(split)};
+    const std::int32_t head = split_off(rest, grid.by_group), q_block = split_off(rest, grid.by_q_blocks);
+    const std::int32_t split = split_off(rest, grid.by_splits), kv_head = split_off(rest, grid.by_heads_kv);
+    return {grid.longest_first ? grid.q_blocks - 1 - q_block : q_block, kv_head * grid.group + head, kv_head,
+        std::int32_t(rest), split};
 }
 
 // The automatic choice: on, except for causal grids whose KV heads do not divide among the XCDs and are so few that the

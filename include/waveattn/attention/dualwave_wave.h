@@ -311,12 +311,13 @@ template <class T, class Arch, int HeadDim, SoftmaxBasis Basis, bool ExactSum, c
     // value_phase of the prologue: no tile before, and the basis is set instead of adjusted.
     template <class Slot>
     WAVEATTN_DEVICE void first_phase(Staging& staging, bool masked, int visible, Slot k_source, Slot k_target) {
-#    pragma unroll
-        for (int i = 0; i < mfmas - lag; ++i) read_k(k_source, i);
+        first_basis(masked, visible);
         meet<15>();
+        // Only behind this barrier is the second tile of K there for certain; later ones are two barriers early.
         staging.template load_k<0>(k_target);
         staging.template load_k<1>(k_target);
-        first_basis(masked, visible);
+#    pragma unroll
+        for (int i = 0; i < mfmas - lag; ++i) read_k(k_source, i);
         arch::schedule_barrier();
     }
     WAVEATTN_DEVICE void value_step(int i) {

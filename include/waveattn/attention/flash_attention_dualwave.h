@@ -87,7 +87,7 @@ template <class T, class Arch, int HeadDim, SoftmaxBasis Basis, bool ExactSum, c
 __global__ __launch_bounds__(512, 2) void flash_attention_dualwave_kernel(DualwaveParams<T> p) {
     if constexpr (arch::compiled_for<Arch>)
         FlashAttentionDualwaveSwp<T, Arch, HeadDim, Basis, ExactSum, Staging>::exec(
-            p, dualwave_place(arch::block_x(), unsigned(p.grid.items()), p.grid.remap));
+            p, dualwave_place(arch::block_x(), p.grid.count, p.grid.remap));
     else
         arch::trap_stub();
 }
@@ -169,6 +169,8 @@ void executeFlashAttentionDualwave(const TensorView<const T, 4>& q, const Tensor
     p.grid.batch = std::int32_t(shape.batch), p.grid.splits = options.splits;
     p.grid.longest_first = causal;
     p.grid.remap = detail::dualwave_remap(options.xcd_swizzle, shape.batch * shape.heads_kv, causal);
+    require<Unsupported>(p.grid.items() < std::int64_t(1) << 31, "more than 2^31 workgroups: ", p.grid.items());
+    p.grid.finish();
     p.q_len = std::int32_t(shape.q_len), p.kv_len = std::int32_t(shape.kv_len);
     p.head_dim = std::int32_t(shape.head_dim), p.head_dim_v = std::int32_t(shape.head_dim_v);
     p.masked = causal;
