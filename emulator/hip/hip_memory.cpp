@@ -1,5 +1,5 @@
-// Allocations (arenas with guard gaps and a poison fill), copies, fills, pools, pointer queries.
-#include "hip/hip_internal.h"
+// Allocations (arenas with guard gaps and a poison fill), pools, pointer queries.
+#include "hip/memory_ops.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -107,7 +107,8 @@ std::optional<Alloc> find_locked(Memory& mem, const void* p) {
     return at->second;
 }
 
-// Ends an allocation; the caller has made sure that nothing uses it any more, or wants later uses to fault.
+} // namespace
+
 hipError_t release(void* p) {
     auto& mem = memory();
     std::unique_lock lock(mem.m);
@@ -127,11 +128,6 @@ hipError_t release(void* p) {
     return hipSuccess;
 }
 
-// One end of a copy: the whole range inside one allocation, or ordinary host memory.
-struct End {
-    std::optional<Alloc> alloc;
-    hipError_t error = hipSuccess;
-};
 End end_of(const void* p, size_t span, bool must_be_known) {
     End e{find_alloc(p)};
     if (!e.alloc) { // a freed block or a guard gap is no host memory
@@ -142,7 +138,6 @@ End end_of(const void* p, size_t span, bool must_be_known) {
     if (reinterpret_cast<uintptr_t>(p) + span > e.alloc->base + e.alloc->size) e.error = hipErrorInvalidValue;
     return e;
 }
-bool pageable(const End& e) { return !e.alloc; }
 
 void still_live(const std::optional<Alloc>& a, const char* what) {
     if (!a) return;
@@ -153,20 +148,6 @@ void still_live(const std::optional<Alloc>& a, const char* what) {
         what, size_t(a->base), a->size);
     throw Fault(Fault::Kind::memory, text);
 }
-
-hipError_t ends(void* dst, size_t dst_span, const void* src, size_t src_span, hipMemcpyKind kind, End& d, End& s) {
-    if (!dst || !src) return hipErrorInvalidValue;
-    if (kind < hipMemcpyHostToHost || (kind > hipMemcpyDefault && kind != hipMemcpyDeviceToDeviceNoCU))
-        return hipErrorInvalidMemcpyDirection;
-    bool to_device =
-        kind == hipMemcpyHostToDevice || kind == hipMemcpyDeviceToDevice || kind == hipMemcpyDeviceToDeviceNoCU;
-    bool from_device =
-        kind == hipMemcpyDeviceToHost || kind == hipMemcpyDeviceToDevice || kind == hipMemcpyDeviceToDeviceNoCU;
-    d = end_of(dst, dst_span, to_device);
-    s = end_of(src, src_span, from_device);
-    return d.error ? d.error : s.error;
-}
-} // namespace
 
 std::optional<Alloc> find_alloc(const void* p) {
     auto& mem = memory();
@@ -228,108 +209,6 @@ void forget_module_range(void* p) {
     std::unique_lock lock(mem.m);
     auto at = mem.allocs.find(reinterpret_cast<uintptr_t>(p));
     if (at != mem.allocs.end() && at->second.kind == MemKind::module) mem.allocs.erase(at);
-}
-
-hipError_t make_copy_op(const hipMemcpy3DParms& p, Op& op) {
-    if (p.srcArray || p.dstArray) return hipErrorNotSupported;
-    size_t w = p.extent.width, h = p.extent.height, d = p.extent.depth;
-    if (!w || !h || !d) {
-        op.type = hipGraphNodeTypeMemcpy;
-        op.copy = p;
-        op.run = nullptr;
-        return hipSuccess;
-    }
-    size_t sp = p.srcPtr.pitch, dp = p.dstPtr.pitch, ss = sp * p.srcPtr.ysize, ds = dp * p.dstPtr.ysize;
-    if ((h > 1 || d > 1) && (w + p.srcPos.x > sp || w + p.dstPos.x > dp)) return hipErrorInvalidPitchValue;
-    if (d > 1 && (ss < h * sp || ds < h * dp)) return hipErrorInvalidValue;
-    if (!p.srcPtr.ptr || !p.dstPtr.ptr) return hipErrorInvalidValue;
-    char* src = static_cast<char*>(p.srcPtr.ptr) + p.srcPos.z * ss + p.srcPos.y * sp + p.srcPos.x;
-    char* dst = static_cast<char*>(p.dstPtr.ptr) + p.dstPos.z * ds + p.dstPos.y * dp + p.dstPos.x;
-    End de, se;
-    if (hipError_t e = ends(dst, (d - 1) * ds + (h - 1) * dp + w, src, (d - 1) * ss + (h - 1) * sp + w, p.kind, de, se))
-        return e;
-    op.type = hipGraphNodeTypeMemcpy;
-    op.copy = p;
-    op.run = [=] {
-        still_live(de.alloc, "copy");
-        still_live(se.alloc, "copy");
-        for (size_t z = 0; z < d; ++z)
-            for (size_t y = 0; y < h; ++y) std::memmove(dst + z * ds + y * dp, src + z * ss + y * sp, w);
-    };
-    return hipSuccess;
-}
-
-hipError_t make_memset_op(const hipMemsetParams& p, Op& op) {
-    if (p.elementSize != 1 && p.elementSize != 2 && p.elementSize != 4) return hipErrorInvalidValue;
-    size_t w = p.width * p.elementSize, h = p.height;
-    op.type = hipGraphNodeTypeMemset;
-    op.set = p;
-    if (!w || !h) {
-        op.run = nullptr;
-        return hipSuccess;
-    }
-    if (!p.dst || (h > 1 && p.pitch < w) || reinterpret_cast<uintptr_t>(p.dst) % p.elementSize)
-        return hipErrorInvalidValue;
-    End e = end_of(p.dst, (h - 1) * p.pitch + w, true);
-    if (e.error) return e.error;
-    op.run = [=] {
-        still_live(e.alloc, "memset");
-        for (size_t y = 0; y < h; ++y) {
-            char* row = static_cast<char*>(p.dst) + y * p.pitch;
-            if (p.elementSize == 1)
-                std::memset(row, int(p.value), w);
-            else
-                for (size_t i = 0; i < w; i += p.elementSize) std::memcpy(row + i, &p.value, p.elementSize);
-        }
-    };
-    return hipSuccess;
-}
-
-// Submits a copy. As documented for HIP: a copy to pageable memory has ended when the call returns, and
-// the source of a copy from pageable memory may be reused when the call returns.
-static hipError_t submit_copy(Stream& s, const hipMemcpy3DParms& p, bool sync) {
-    Op op;
-    if (hipError_t e = make_copy_op(p, op)) return e;
-    if (!op.run) return hipSuccess;
-    bool capturing = s.capture != nullptr;
-    if (capturing && sync) {
-        s.capture->invalid = true;
-        return hipErrorStreamCaptureUnsupported;
-    }
-    bool src_pageable = pageable({find_alloc(p.srcPtr.ptr)}), dst_pageable = pageable({find_alloc(p.dstPtr.ptr)});
-    if (!capturing && !sync && src_pageable && !dst_pageable && p.extent.height == 1 && p.extent.depth == 1) {
-        auto held = std::make_shared<std::vector<char>>(static_cast<char*>(p.srcPtr.ptr) + p.srcPos.x,
-            static_cast<char*>(p.srcPtr.ptr) + p.srcPos.x + p.extent.width);
-        hipMemcpy3DParms q = p;
-        q.srcPtr.ptr = held->data();
-        q.srcPos = {0, 0, 0};
-        Op from;
-        if (hipError_t e = make_copy_op(q, from)) return e;
-        op.run = [held, run = std::move(from.run)] { run(); };
-    } else if (!capturing && (src_pageable || dst_pageable))
-        sync = true;
-    if (sync) { // both ends may belong to another device with work in progress
-        for (const void* x : {static_cast<const void*>(p.srcPtr.ptr), static_cast<const void*>(p.dstPtr.ptr)})
-            if (auto a = find_alloc(x); a && a->device != s.device && a->kind == MemKind::device)
-                enqueue(*null_stream(a->device), nullptr)->wait();
-    }
-    Done done;
-    if (hipError_t e = submit(s, std::move(op), &done)) return e;
-    if (sync && done) {
-        done->wait();
-        return sticky(s.device);
-    }
-    return hipSuccess;
-}
-
-hipError_t copy_linear(void* dst, const void* src, size_t n, hipMemcpyKind kind, Stream& s, bool sync) {
-    if (n == 0) return hipSuccess;
-    hipMemcpy3DParms p{};
-    p.srcPtr = {const_cast<void*>(src), n, n, 1};
-    p.dstPtr = {dst, n, n, 1};
-    p.extent = {n, 1, 1};
-    p.kind = kind;
-    return submit_copy(s, p, sync);
 }
 
 } // namespace gfxemu::hip
@@ -612,297 +491,6 @@ HIP_API hipError_t hipMemAdvise(const void* p, size_t n, hipMemoryAdvise, int id
 }
 HIP_API hipError_t hipMemAdvise_v2(const void* p, size_t n, hipMemoryAdvise, hipMemLocation) {
     return api([&] { return managed_range(p, n); });
-}
-
-// ---- linear copies ----
-static hipError_t copy(void* dst, const void* src, size_t n, hipMemcpyKind kind, hipStream_t h, bool sync) {
-    return api([&] {
-        StreamRef s = stream_ref(h);
-        return s ? copy_linear(dst, src, n, kind, *s, sync) : hipErrorInvalidHandle;
-    });
-}
-HIP_API hipError_t hipMemcpy(void* d, const void* s, size_t n, hipMemcpyKind k) {
-    return copy(d, s, n, k, nullptr, true);
-}
-HIP_API hipError_t hipMemcpyAsync(void* d, const void* s, size_t n, hipMemcpyKind k, hipStream_t h) {
-    return copy(d, s, n, k, h, false);
-}
-HIP_API hipError_t hipMemcpyWithStream(void* d, const void* s, size_t n, hipMemcpyKind k, hipStream_t h) {
-    return copy(d, s, n, k, h, true);
-}
-HIP_API hipError_t hipMemcpyHtoD(hipDeviceptr_t d, const void* s, size_t n) {
-    return copy(d, s, n, hipMemcpyHostToDevice, nullptr, true);
-}
-HIP_API hipError_t hipMemcpyDtoH(void* d, hipDeviceptr_t s, size_t n) {
-    return copy(d, s, n, hipMemcpyDeviceToHost, nullptr, true);
-}
-HIP_API hipError_t hipMemcpyDtoD(hipDeviceptr_t d, hipDeviceptr_t s, size_t n) {
-    return copy(d, s, n, hipMemcpyDeviceToDevice, nullptr, true);
-}
-HIP_API hipError_t hipMemcpyHtoDAsync(hipDeviceptr_t d, const void* s, size_t n, hipStream_t h) {
-    return copy(d, s, n, hipMemcpyHostToDevice, h, false);
-}
-HIP_API hipError_t hipMemcpyDtoHAsync(void* d, hipDeviceptr_t s, size_t n, hipStream_t h) {
-    return copy(d, s, n, hipMemcpyDeviceToHost, h, false);
-}
-HIP_API hipError_t hipMemcpyDtoDAsync(hipDeviceptr_t d, hipDeviceptr_t s, size_t n, hipStream_t h) {
-    return copy(d, s, n, hipMemcpyDeviceToDevice, h, false);
-}
-HIP_API hipError_t hipMemcpyPeer(void* d, int a, const void* s, int b, size_t n) {
-    if (!device(a) || !device(b)) return ret(hipErrorInvalidDevice);
-    return copy(d, s, n, hipMemcpyDeviceToDevice, nullptr, true);
-}
-HIP_API hipError_t hipMemcpyPeerAsync(void* d, int a, const void* s, int b, size_t n, hipStream_t h) {
-    if (!device(a) || !device(b)) return ret(hipErrorInvalidDevice);
-    return copy(d, s, n, hipMemcpyDeviceToDevice, h, false);
-}
-HIP_API hipError_t hipMemcpy_spt(void* d, const void* s, size_t n, hipMemcpyKind k) {
-    return copy(d, s, n, k, hipStreamPerThread, true);
-}
-HIP_API hipError_t hipMemcpyAsync_spt(void* d, const void* s, size_t n, hipMemcpyKind k, hipStream_t h) {
-    return copy(d, s, n, k, h ? h : hipStreamPerThread, false);
-}
-HIP_API hipError_t hipMemcpyBatchAsync(
-    void** d, void** s, size_t* n, size_t count, hipMemcpyAttributes*, size_t*, size_t, size_t* fail, hipStream_t h) {
-    for (size_t i = 0; i < count; ++i)
-        if (hipError_t e = copy(d[i], s[i], n[i], hipMemcpyDefault, h, false)) {
-            if (fail) *fail = i;
-            return e;
-        }
-    return ret(hipSuccess);
-}
-
-// ---- symbols ----
-static hipError_t symbol_copy(const void* sym, void* dst, const void* src, size_t n, size_t offset, hipMemcpyKind kind,
-    hipStream_t h, bool sync) {
-    return api([&] {
-        StreamRef s = stream_ref(h);
-        if (!s) return hipErrorInvalidHandle;
-        void* p = nullptr;
-        size_t size = 0;
-        if (hipError_t e = symbol_address(sym, &p, &size)) return e;
-        if (offset > size || n > size - offset) return hipErrorInvalidValue;
-        char* at = static_cast<char*>(p) + offset;
-        if (dst ? kind != hipMemcpyDeviceToHost && kind != hipMemcpyDeviceToDevice && kind != hipMemcpyDefault
-                : kind != hipMemcpyHostToDevice && kind != hipMemcpyDeviceToDevice && kind != hipMemcpyDefault)
-            return hipErrorInvalidMemcpyDirection;
-        return dst ? copy_linear(dst, at, n, kind, *s, sync) : copy_linear(at, src, n, kind, *s, sync);
-    });
-}
-HIP_API hipError_t hipMemcpyToSymbol(const void* y, const void* s, size_t n, size_t o, hipMemcpyKind k) {
-    return symbol_copy(y, nullptr, s, n, o, k, nullptr, true);
-}
-HIP_API hipError_t hipMemcpyToSymbolAsync(
-    const void* y, const void* s, size_t n, size_t o, hipMemcpyKind k, hipStream_t h) {
-    return symbol_copy(y, nullptr, s, n, o, k, h, false);
-}
-HIP_API hipError_t hipMemcpyFromSymbol(void* d, const void* y, size_t n, size_t o, hipMemcpyKind k) {
-    return d ? symbol_copy(y, d, nullptr, n, o, k, nullptr, true) : ret(hipErrorInvalidValue);
-}
-HIP_API hipError_t hipMemcpyFromSymbolAsync(
-    void* d, const void* y, size_t n, size_t o, hipMemcpyKind k, hipStream_t h) {
-    return d ? symbol_copy(y, d, nullptr, n, o, k, h, false) : ret(hipErrorInvalidValue);
-}
-HIP_API hipError_t hipMemcpyToSymbol_spt(const void* y, const void* s, size_t n, size_t o, hipMemcpyKind k) {
-    return symbol_copy(y, nullptr, s, n, o, k, hipStreamPerThread, true);
-}
-HIP_API hipError_t hipMemcpyFromSymbol_spt(void* d, const void* y, size_t n, size_t o, hipMemcpyKind k) {
-    return d ? symbol_copy(y, d, nullptr, n, o, k, hipStreamPerThread, true) : ret(hipErrorInvalidValue);
-}
-HIP_API hipError_t hipMemcpyToSymbolAsync_spt(
-    const void* y, const void* s, size_t n, size_t o, hipMemcpyKind k, hipStream_t h) {
-    return symbol_copy(y, nullptr, s, n, o, k, h ? h : hipStreamPerThread, false);
-}
-HIP_API hipError_t hipMemcpyFromSymbolAsync_spt(
-    void* d, const void* y, size_t n, size_t o, hipMemcpyKind k, hipStream_t h) {
-    return d ? symbol_copy(y, d, nullptr, n, o, k, h ? h : hipStreamPerThread, false) : ret(hipErrorInvalidValue);
-}
-
-// ---- 2D, 3D ----
-static hipError_t copy_2d(
-    void* d, size_t dp, const void* s, size_t sp, size_t w, size_t h, hipMemcpyKind k, hipStream_t stream, bool sync) {
-    return api([&] {
-        StreamRef r = stream_ref(stream);
-        if (!r) return hipErrorInvalidHandle;
-        if (w > dp || w > sp) return hipErrorInvalidPitchValue;
-        hipMemcpy3DParms p{};
-        p.srcPtr = {const_cast<void*>(s), sp, w, h};
-        p.dstPtr = {d, dp, w, h};
-        p.extent = {w, h, 1};
-        p.kind = k;
-        return submit_copy(*r, p, sync);
-    });
-}
-HIP_API hipError_t hipMemcpy2D(void* d, size_t dp, const void* s, size_t sp, size_t w, size_t h, hipMemcpyKind k) {
-    return copy_2d(d, dp, s, sp, w, h, k, nullptr, true);
-}
-HIP_API hipError_t hipMemcpy2DAsync(
-    void* d, size_t dp, const void* s, size_t sp, size_t w, size_t h, hipMemcpyKind k, hipStream_t r) {
-    return copy_2d(d, dp, s, sp, w, h, k, r, false);
-}
-HIP_API hipError_t hipMemcpy2D_spt(void* d, size_t dp, const void* s, size_t sp, size_t w, size_t h, hipMemcpyKind k) {
-    return copy_2d(d, dp, s, sp, w, h, k, hipStreamPerThread, true);
-}
-HIP_API hipError_t hipMemcpy2DAsync_spt(
-    void* d, size_t dp, const void* s, size_t sp, size_t w, size_t h, hipMemcpyKind k, hipStream_t r) {
-    return copy_2d(d, dp, s, sp, w, h, k, r ? r : hipStreamPerThread, false);
-}
-static hipError_t copy_3d(const hipMemcpy3DParms* p, hipStream_t stream, bool sync) {
-    return api([&] {
-        StreamRef r = stream_ref(stream);
-        if (!p) return hipErrorInvalidValue;
-        return r ? submit_copy(*r, *p, sync) : hipErrorInvalidHandle;
-    });
-}
-HIP_API hipError_t hipMemcpy3D(const hipMemcpy3DParms* p) { return copy_3d(p, nullptr, true); }
-HIP_API hipError_t hipMemcpy3DAsync(const hipMemcpy3DParms* p, hipStream_t r) { return copy_3d(p, r, false); }
-HIP_API hipError_t hipMemcpy3D_spt(const hipMemcpy3DParms* p) { return copy_3d(p, hipStreamPerThread, true); }
-HIP_API hipError_t hipMemcpy3DAsync_spt(const hipMemcpy3DParms* p, hipStream_t r) {
-    return copy_3d(p, r ? r : hipStreamPerThread, false);
-}
-static hipError_t copy_drv(const HIP_MEMCPY3D* c, hipStream_t stream, bool sync) {
-    if (!c) return ret(hipErrorInvalidValue);
-    if (c->srcMemoryType == hipMemoryTypeArray || c->dstMemoryType == hipMemoryTypeArray)
-        return ret(hipErrorNotSupported);
-    bool sh = c->srcMemoryType == hipMemoryTypeHost, dh = c->dstMemoryType == hipMemoryTypeHost;
-    hipMemcpy3DParms p{};
-    p.srcPtr = {sh ? const_cast<void*>(c->srcHost) : c->srcDevice, c->srcPitch ? c->srcPitch : c->WidthInBytes,
-        c->WidthInBytes, c->srcHeight ? c->srcHeight : c->Height};
-    p.dstPtr = {dh ? c->dstHost : c->dstDevice, c->dstPitch ? c->dstPitch : c->WidthInBytes, c->WidthInBytes,
-        c->dstHeight ? c->dstHeight : c->Height};
-    p.srcPos = {c->srcXInBytes, c->srcY, c->srcZ};
-    p.dstPos = {c->dstXInBytes, c->dstY, c->dstZ};
-    p.extent = {c->WidthInBytes, c->Height, c->Depth};
-    p.kind = sh   ? (dh ? hipMemcpyHostToHost : hipMemcpyHostToDevice)
-             : dh ? hipMemcpyDeviceToHost
-                  : hipMemcpyDeviceToDevice;
-    if (c->srcMemoryType == hipMemoryTypeUnified || c->dstMemoryType == hipMemoryTypeUnified) p.kind = hipMemcpyDefault;
-    return copy_3d(&p, stream, sync);
-}
-HIP_API hipError_t hipDrvMemcpy3D(const HIP_MEMCPY3D* c) { return copy_drv(c, nullptr, true); }
-HIP_API hipError_t hipDrvMemcpy3DAsync(const HIP_MEMCPY3D* c, hipStream_t r) { return copy_drv(c, r, false); }
-static hipError_t copy_param(const hip_Memcpy2D* c, hipStream_t stream, bool sync) {
-    if (!c) return ret(hipErrorInvalidValue);
-    HIP_MEMCPY3D q{};
-    q.srcXInBytes = c->srcXInBytes;
-    q.srcY = c->srcY;
-    q.srcMemoryType = c->srcMemoryType;
-    q.srcHost = c->srcHost;
-    q.srcDevice = c->srcDevice;
-    q.srcPitch = c->srcPitch;
-    q.dstXInBytes = c->dstXInBytes;
-    q.dstY = c->dstY;
-    q.dstMemoryType = c->dstMemoryType;
-    q.dstHost = c->dstHost;
-    q.dstDevice = c->dstDevice;
-    q.dstPitch = c->dstPitch;
-    q.WidthInBytes = c->WidthInBytes;
-    q.Height = c->Height;
-    q.Depth = 1;
-    return copy_drv(&q, stream, sync);
-}
-HIP_API hipError_t hipMemcpyParam2D(const hip_Memcpy2D* c) { return copy_param(c, nullptr, true); }
-HIP_API hipError_t hipMemcpyParam2DAsync(const hip_Memcpy2D* c, hipStream_t r) { return copy_param(c, r, false); }
-HIP_API hipError_t hipDrvMemcpy2DUnaligned(const hip_Memcpy2D* c) { return copy_param(c, nullptr, true); }
-
-// ---- fills ----
-static hipError_t fill(
-    void* dst, size_t pitch, unsigned value, unsigned element, size_t w, size_t h, hipStream_t stream, bool sync) {
-    return api([&] {
-        StreamRef s = stream_ref(stream);
-        if (!s) return hipErrorInvalidHandle;
-        hipMemsetParams p{dst, element, h, pitch, value, w};
-        Op op;
-        if (hipError_t e = make_memset_op(p, op)) return e;
-        if (!op.run) return hipSuccess;
-        Done done;
-        if (hipError_t e = submit(*s, std::move(op), &done)) return e;
-        if (sync && done) {
-            done->wait();
-            return sticky(s->device);
-        }
-        return hipSuccess;
-    });
-}
-static hipStream_t per_thread(hipStream_t h) { return h ? h : hipStreamPerThread; }
-HIP_API hipError_t hipMemset(void* d, int v, size_t n) { return fill(d, n, unsigned(v) & 255, 1, n, 1, nullptr, true); }
-HIP_API hipError_t hipMemsetAsync(void* d, int v, size_t n, hipStream_t h) {
-    return fill(d, n, unsigned(v) & 255, 1, n, 1, h, false);
-}
-HIP_API hipError_t hipMemset_spt(void* d, int v, size_t n) {
-    return fill(d, n, unsigned(v) & 255, 1, n, 1, hipStreamPerThread, true);
-}
-HIP_API hipError_t hipMemsetAsync_spt(void* d, int v, size_t n, hipStream_t h) {
-    return fill(d, n, unsigned(v) & 255, 1, n, 1, per_thread(h), false);
-}
-HIP_API hipError_t hipMemsetD8(hipDeviceptr_t d, unsigned char v, size_t n) {
-    return fill(d, n, v, 1, n, 1, nullptr, true);
-}
-HIP_API hipError_t hipMemsetD8Async(hipDeviceptr_t d, unsigned char v, size_t n, hipStream_t h) {
-    return fill(d, n, v, 1, n, 1, h, false);
-}
-HIP_API hipError_t hipMemsetD16(hipDeviceptr_t d, unsigned short v, size_t n) {
-    return fill(d, 2 * n, v, 2, n, 1, nullptr, true);
-}
-HIP_API hipError_t hipMemsetD16Async(hipDeviceptr_t d, unsigned short v, size_t n, hipStream_t h) {
-    return fill(d, 2 * n, v, 2, n, 1, h, false);
-}
-HIP_API hipError_t hipMemsetD32(hipDeviceptr_t d, int v, size_t n) {
-    return fill(d, 4 * n, unsigned(v), 4, n, 1, nullptr, true);
-}
-HIP_API hipError_t hipMemsetD32Async(hipDeviceptr_t d, int v, size_t n, hipStream_t h) {
-    return fill(d, 4 * n, unsigned(v), 4, n, 1, h, false);
-}
-HIP_API hipError_t hipMemset2D(void* d, size_t p, int v, size_t w, size_t h) {
-    return fill(d, p, unsigned(v) & 255, 1, w, h, nullptr, true);
-}
-HIP_API hipError_t hipMemset2DAsync(void* d, size_t p, int v, size_t w, size_t h, hipStream_t s) {
-    return fill(d, p, unsigned(v) & 255, 1, w, h, s, false);
-}
-HIP_API hipError_t hipMemset2D_spt(void* d, size_t p, int v, size_t w, size_t h) {
-    return fill(d, p, unsigned(v) & 255, 1, w, h, hipStreamPerThread, true);
-}
-HIP_API hipError_t hipMemset2DAsync_spt(void* d, size_t p, int v, size_t w, size_t h, hipStream_t s) {
-    return fill(d, p, unsigned(v) & 255, 1, w, h, per_thread(s), false);
-}
-HIP_API hipError_t hipMemsetD2D8(hipDeviceptr_t d, size_t p, unsigned char v, size_t w, size_t h) {
-    return fill(d, p, v, 1, w, h, nullptr, true);
-}
-HIP_API hipError_t hipMemsetD2D8Async(hipDeviceptr_t d, size_t p, unsigned char v, size_t w, size_t h, hipStream_t s) {
-    return fill(d, p, v, 1, w, h, s, false);
-}
-HIP_API hipError_t hipMemsetD2D16(hipDeviceptr_t d, size_t p, unsigned short v, size_t w, size_t h) {
-    return fill(d, p, v, 2, w, h, nullptr, true);
-}
-HIP_API hipError_t hipMemsetD2D16Async(
-    hipDeviceptr_t d, size_t p, unsigned short v, size_t w, size_t h, hipStream_t s) {
-    return fill(d, p, v, 2, w, h, s, false);
-}
-HIP_API hipError_t hipMemsetD2D32(hipDeviceptr_t d, size_t p, unsigned v, size_t w, size_t h) {
-    return fill(d, p, v, 4, w, h, nullptr, true);
-}
-HIP_API hipError_t hipMemsetD2D32Async(hipDeviceptr_t d, size_t p, unsigned v, size_t w, size_t h, hipStream_t s) {
-    return fill(d, p, v, 4, w, h, s, false);
-}
-static hipError_t fill_3d(hipPitchedPtr q, int v, hipExtent e, hipStream_t s, bool sync) {
-    if (e.depth > 1 && e.height != q.ysize) {
-        for (size_t z = 0; z < e.depth; ++z)
-            if (hipError_t r = fill(static_cast<char*>(q.ptr) + z * q.pitch * q.ysize, q.pitch, unsigned(v) & 255, 1,
-                    e.width, e.height, s, sync))
-                return r;
-        return hipSuccess;
-    }
-    return fill(q.ptr, q.pitch, unsigned(v) & 255, 1, e.width, e.height * e.depth, s, sync);
-}
-HIP_API hipError_t hipMemset3D(hipPitchedPtr q, int v, hipExtent e) { return fill_3d(q, v, e, nullptr, true); }
-HIP_API hipError_t hipMemset3DAsync(hipPitchedPtr q, int v, hipExtent e, hipStream_t s) {
-    return fill_3d(q, v, e, s, false);
-}
-HIP_API hipError_t hipMemset3D_spt(hipPitchedPtr q, int v, hipExtent e) {
-    return fill_3d(q, v, e, hipStreamPerThread, true);
-}
-HIP_API hipError_t hipMemset3DAsync_spt(hipPitchedPtr q, int v, hipExtent e, hipStream_t s) {
-    return fill_3d(q, v, e, per_thread(s), false);
 }
 
 // ---- pointer queries ----
