@@ -241,9 +241,12 @@ private:
         for (int j = 0; j < Tile::step; ++j) {
             Row row;
             read_row(k + j * Tile::row, row);
+            float scores[Tile::queries];
 #    pragma unroll
-            for (int r = 0; r < Tile::queries; ++r)
-                p[r][j] = tile::group_sum<Tile::lanes>(detail::lane_dot(s.q[r], row));
+            for (int r = 0; r < Tile::queries; ++r) scores[r] = detail::lane_dot(s.q[r], row);
+            tile::group_sum<Tile::lanes>(scores);
+#    pragma unroll
+            for (int r = 0; r < Tile::queries; ++r) p[r][j] = scores[r];
             arch::schedule_barrier(); // or many rows of the tile would wait in registers
         }
         if constexpr (Masked) {

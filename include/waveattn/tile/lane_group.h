@@ -11,13 +11,25 @@
 
 namespace waveattn::tile {
 
-template <int Lanes> WAVEATTN_DEVICE float group_sum(float x) {
+// Of several values at a time, level by level: on CDNA two instructions must lie between an addition and the exchange of
+// its result, and the other values fill the gap.
+template <int Lanes, int Count> WAVEATTN_DEVICE void group_sum(float (&x)[Count]) {
     static_assert(Lanes == 4 || Lanes == 8 || Lanes == 16);
-    x += arch::dpp<arch::dpp_quad_perm(1, 0, 3, 2)>(x);
-    x += arch::dpp<arch::dpp_quad_perm(2, 3, 0, 1)>(x);
-    if constexpr (Lanes >= 8) x += arch::dpp<arch::dpp_row_half_mirror>(x);
-    if constexpr (Lanes >= 16) x += arch::dpp<arch::dpp_row_mirror>(x);
-    return x;
+#    pragma unroll
+    for (int i = 0; i < Count; ++i) x[i] += arch::dpp<arch::dpp_quad_perm(1, 0, 3, 2)>(x[i]);
+#    pragma unroll
+    for (int i = 0; i < Count; ++i) x[i] += arch::dpp<arch::dpp_quad_perm(2, 3, 0, 1)>(x[i]);
+    if constexpr (Lanes >= 8)
+#    pragma unroll
+        for (int i = 0; i < Count; ++i) x[i] += arch::dpp<arch::dpp_row_half_mirror>(x[i]);
+    if constexpr (Lanes >= 16)
+#    pragma unroll
+        for (int i = 0; i < Count; ++i) x[i] += arch::dpp<arch::dpp_row_mirror>(x[i]);
+}
+template <int Lanes> WAVEATTN_DEVICE float group_sum(float x) {
+    float one[1] = {x};
+    group_sum<Lanes>(one);
+    return one[0];
 }
 
 // Over the whole wave of the present pass, through the LDS crossbar.
