@@ -71,7 +71,7 @@ TEST_CASE("with the remap an XCD works on whole KV heads where their number divi
 TEST_CASE("causal work is the same on each XCD, within one block of rows") {
     for (int heads_kv : {8, 24, 65, 100}) {
         const DualwaveGrid grid =
-            make_grid(16, 1, heads_kv, 1, 1, true, dualwave_remap(XcdSwizzle::automatic, heads_kv, true));
+            make_grid(16, 1, heads_kv, 1, 1, true, dualwave_remap(XcdSwizzle::automatic, heads_kv, 16, true));
         const auto items = std::uint32_t(grid.items());
         std::vector<long> work(xcds);
         for (std::uint32_t block = 0; block < items; ++block)
@@ -81,9 +81,10 @@ TEST_CASE("causal work is the same on each XCD, within one block of rows") {
     }
 }
 TEST_CASE("the automatic choice") {
-    CHECK(dualwave_remap(XcdSwizzle::automatic, 3, false));
-    CHECK(dualwave_remap(XcdSwizzle::automatic, 8, true));
-    CHECK(!dualwave_remap(XcdSwizzle::automatic, 12, true));
-    CHECK(dualwave_remap(XcdSwizzle::on, 12, true));
-    CHECK(!dualwave_remap(XcdSwizzle::off, 8, false));
+    CHECK(dualwave_remap(XcdSwizzle::automatic, 3, 32, false));
+    CHECK(dualwave_remap(XcdSwizzle::automatic, 8, 32, true));
+    CHECK(!dualwave_remap(XcdSwizzle::automatic, 12, 32, true));
+    CHECK(!dualwave_remap(XcdSwizzle::automatic, 8, 704, false)); // one head fills the device
+    CHECK(dualwave_remap(XcdSwizzle::on, 12, 704, true));
+    CHECK(!dualwave_remap(XcdSwizzle::off, 8, 32, false));
 }

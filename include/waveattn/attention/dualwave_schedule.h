@@ -75,10 +75,14 @@ WAVEATTN_HOST_DEVICE constexpr DualwaveItem dualwave_item(const DualwaveGrid& gr
         std::int32_t(rest), split};
 }
 
-// The automatic choice: on, except for causal grids whose KV heads do not divide among the XCDs and are so few that the
-// uneven cut through a head (its first blocks are the longest) would unbalance them.
-constexpr bool dualwave_remap(XcdSwizzle choice, std::int64_t kv_heads, bool causal) {
+// The automatic choice, from the number of KV heads (of the whole batch) and the work items of each. With 256 items or
+// more a single KV head fills every compute unit, eight XCDs read it in step, and the memory-side cache serves seven of
+// them; otherwise each L2 would hold several heads, and the remap leaves one. It stays off for causal grids whose KV
+// heads do not divide among the XCDs and are so few that the cut through a head (its first items are the longest) would
+// unbalance them. docs/kernels/dualwave.md has the arithmetic.
+constexpr bool dualwave_remap(XcdSwizzle choice, std::int64_t kv_heads, std::int64_t items_of_head, bool causal) {
     if (choice != XcdSwizzle::automatic) return choice == XcdSwizzle::on;
+    if (items_of_head >= 32 * xcds) return false;
     return !causal || kv_heads % xcds == 0 || kv_heads >= 8 * xcds;
 }
 

@@ -168,7 +168,8 @@ void executeFlashAttentionDualwave(const TensorView<const T, 4>& q, const Tensor
     p.grid.group = std::int32_t(shape.group()), p.grid.heads_kv = std::int32_t(shape.heads_kv);
     p.grid.batch = std::int32_t(shape.batch), p.grid.splits = options.splits;
     p.grid.longest_first = causal;
-    p.grid.remap = detail::dualwave_remap(options.xcd_swizzle, shape.batch * shape.heads_kv, causal);
+    p.grid.remap =
+        detail::dualwave_remap(options.xcd_swizzle, shape.batch * shape.heads_kv, p.grid.group_items(), causal);
     require<Unsupported>(p.grid.items() < std::int64_t(1) << 31, "more than 2^31 workgroups: ", p.grid.items());
     p.grid.finish();
     p.q_len = std::int32_t(shape.q_len), p.kv_len = std::int32_t(shape.kv_len);
