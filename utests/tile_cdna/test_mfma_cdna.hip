@@ -4,6 +4,7 @@
 
 #include "reference.h"
 
+#include "waveattn/arch/capability.h"
 #include "waveattn/attention/dualwave_layout.h"
 #include "waveattn/core/launch.h"
 
