@@ -39,6 +39,7 @@ uint16_t f32_to_f16_rne(float value);
 uint16_t f32_to_f16_rtz(float value);
 // OCP e4m3fn / e5m2 (gfx12, gfx950) and FNUZ e4m3 / e5m2 (gfx942): which one an instruction uses depends on the arch.
 float fp8_to_f32(Arch arch, uint8_t bits, bool e5m2);
+const float* fp8_table(Arch arch, bool e5m2); // fp8_to_f32 of every code
 uint8_t f32_to_fp8(Arch arch, float value, bool e5m2, bool saturate);
 float fp4_e2m1_to_f32(uint8_t nibble);
 float fp6_e2m3_to_f32(uint8_t bits);
