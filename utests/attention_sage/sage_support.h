@@ -50,7 +50,7 @@ inline SageInputs sage_inputs(SageData data, const AttentionShape& s, unsigned s
         for (std::size_t i = 0; i < in.q.size(); ++i)
             if (channel(i) < 4) in.q[i] += 2.f;
         for (std::size_t i = 0; i < in.k.size(); ++i)
-            if (channel(i) < 4 && token(i) < 4) in.k[i] += 4.f;
+            if (channel(i) < 4 && token(i) < 4) in.k[i] += 9.f;
         for (std::size_t i = 0; i < in.v.size(); ++i)
             if (token(i) < 4) in.v[i] *= 0.02f;
         break;

@@ -1,6 +1,8 @@
 // The kernel on host-quantised operands: against the float64 oracle of those operands, and of the original inputs.
 #include "sage_support.h"
 
+#include "waveattn/attention/sage_quantize.h"
+
 #include <doctest/doctest.h>
 
 using namespace waveattn;
@@ -186,6 +188,123 @@ TEST_CASE("kernel: NaN in the padding of v stays there, strided q, k and o") {
         for (int i = 0; i < 50; ++i)
             std::memcpy(&turned[std::size_t((head * 50 + i) * 64)], &got[std::size_t((i * 2 + head) * 64)], 256);
     CHECK(compare(turned, want.o).relative_l2 < 0.034);
+}
+
+namespace {
+
+// Attention from bfloat16 tensors through the device's own quantisation.
+struct Whole {
+    std::vector<bfloat16> o;
+    std::vector<float> lse;
+    Oracle want; // of the original, rounded inputs
+};
+Whole run_whole(const AttentionShape& s, SageData data, const SageOptions& recipe, unsigned seed = 21) {
+    SageInputs in = sage_inputs(data, s, seed);
+    for (auto* values : {&in.q, &in.k, &in.v}) *values = rounded<bfloat16>(*values);
+    DeviceArray<bfloat16> q(encode<bfloat16>(in.q)), k(encode<bfloat16>(in.k)), v(encode<bfloat16>(in.v)),
+        o(in.q.size());
+    DeviceArray<float> lse(std::size_t(s.batch * s.heads_q * s.q_len));
+    SageOptions options = recipe;
+    options.lse = make_contiguous(lse.data(), s.batch, s.heads_q, s.q_len);
+    const SageStorage layout = sage_storage(s, options);
+    DeviceArray<std::uint8_t> buffer(std::size_t(layout.bytes) + 256);
+    std::uint8_t* base = buffer.data() + (256 - reinterpret_cast<std::uintptr_t>(buffer.data()) % 256) % 256;
+    executeSageAttention(make_contiguous<const bfloat16>(q.data(), s.batch, s.heads_q, s.q_len, s.head_dim),
+        make_contiguous<const bfloat16>(k.data(), s.batch, s.heads_kv, s.kv_len, s.head_dim),
+        make_contiguous<const bfloat16>(v.data(), s.batch, s.heads_kv, s.kv_len, s.head_dim),
+        make_contiguous(o.data(), s.batch, s.heads_q, s.q_len, s.head_dim), options, base, std::size_t(layout.bytes));
+    check_hip(hipDeviceSynchronize(), "hipDeviceSynchronize");
+    CHECK(o.guards_intact());
+    CHECK(buffer.guards_intact());
+    return {
+        o.host(), lse.host(), attention_oracle(in.q, in.k, in.v, s, options.causal, 1 / std::sqrt(double(s.head_dim)))};
+}
+
+struct Accuracy {
+    const char* name;
+    SageData data;
+    bool smooth_q, hadamard;
+    double cosine, worst_row, relative_l2; // at least, at least, at most
+};
+
+} // namespace
+
+// The whole recipe against float64 attention of the original inputs. The figures are the noise of e4m3 weights and
+// values, 2^-4 / sqrt(3) each, and of int8 scores: docs/kernels/sage.md.
+TEST_CASE("whole: accuracy on Gaussian data, offsets, outliers and sinks") {
+    const std::int64_t heads = full() ? 8 : 1, length = full() ? 1024 : 512;
+    for (const Accuracy& a : {
+             Accuracy{"gaussian", SageData::gaussian, false, false, full() ? 0.9992 : 0.9991, 0.997,
+                 full() ? 0.040 : 0.0415},
+             Accuracy{"offsets, smooth_k + smooth_q", SageData::offsets, true, false, 0.9992, 0.997, 0.038},
+             Accuracy{"variance, hadamard", SageData::variance, false, true, 0.9992, 0.996, 0.040},
+             Accuracy{"sinks", SageData::sinks, false, false, 0.9989, 0.994, 0.045},
+             Accuracy{"v offsets", SageData::v_offsets, false, false, 0.9992, 0.997, 0.040},
+         }) {
+        SageOptions options;
+        options.smooth_q = a.smooth_q, options.hadamard = a.hadamard;
+        const AttentionShape s = shape(heads, heads, length, length, 128);
+        const Whole got = run_whole(s, a.data, options);
+        const Difference d = compare(got.o, got.want.o);
+        const double worst = worst_row_cosine(got.o, got.want.o, 128);
+        MESSAGE(std::string(a.name), ": cosine ", d.cosine, ", worst row ", worst, ", relative L2 ", d.relative_l2);
+        CHECK(d.cosine >= a.cosine);
+        CHECK(worst >= a.worst_row);
+        CHECK(d.relative_l2 <= a.relative_l2);
+        CHECK(compare(got.lse, got.want.lse).max_abs < 0.15); // int8 scores: a few units of the scales
+    }
+}
+TEST_CASE("whole: packed sequences are those apart") {
+    const std::vector<std::int32_t> starts_q{0, 5, 5, 140, 205}, starts_k{0, 70, 90, 90, 230};
+    const std::int64_t heads = 2, dim = 64, total_q = 205, total_k = 230;
+    const SageInputs in = sage_inputs(SageData::gaussian, {1, heads, 1, total_q, total_k, dim, dim}, 31);
+    const auto slice = [&](const std::vector<float>& from, std::int64_t planes, std::int64_t total, int first,
+                           int end) {
+        std::vector<float> part;
+        for (std::int64_t plane = 0; plane < planes; ++plane)
+            part.insert(
+                part.end(), from.begin() + (plane * total + first) * dim, from.begin() + (plane * total + end) * dim);
+        return part;
+    };
+    for (Causal causal : {Causal::none, Causal::bottom_right})
+        for (bool smooth_q : {false, true}) {
+            SageOptions options;
+            options.causal = causal, options.smooth_q = smooth_q;
+            const auto attend = [&](const SageInputs& values, std::int64_t q_len, std::int64_t kv_len,
+                                    SageOptions with) {
+                DeviceArray<float> q(values.q), k(values.k), v(values.v), o(values.q.size());
+                DeviceArray<float> lse(std::size_t(heads * q_len));
+                with.lse = make_contiguous(lse.data(), 1, heads, q_len);
+                const SageStorage layout = sage_storage({1, heads, 1, q_len, kv_len, dim, dim}, with);
+                DeviceArray<std::uint8_t> buffer(std::size_t(layout.bytes) + 256);
+                std::uint8_t* base =
+                    buffer.data() + (256 - reinterpret_cast<std::uintptr_t>(buffer.data()) % 256) % 256;
+                executeSageAttention(make_contiguous<const float>(q.data(), 1, heads, q_len, dim),
+                    make_contiguous<const float>(k.data(), 1, 1, kv_len, dim),
+                    make_contiguous<const float>(v.data(), 1, 1, kv_len, dim),
+                    make_contiguous(o.data(), 1, heads, q_len, dim), with, base, std::size_t(layout.bytes));
+                check_hip(hipDeviceSynchronize(), "hipDeviceSynchronize");
+                CHECK(o.guards_intact());
+                CHECK(buffer.guards_intact());
+                return std::pair(o.host(), lse.host());
+            };
+            DeviceArray<std::int32_t> cu_q(starts_q), cu_k(starts_k);
+            SageOptions packed = options;
+            packed.packed = {cu_q.data(), cu_k.data(), 4, 135, 140};
+            const auto [o, lse] = attend(in, total_q, total_k, packed);
+            for (std::size_t n = 0; n < 4; ++n) {
+                const int q0 = starts_q[n], q1 = starts_q[n + 1], k0 = starts_k[n], k1 = starts_k[n + 1];
+                if (q0 == q1) continue;
+                const SageInputs one{slice(in.q, heads, total_q, q0, q1), slice(in.k, 1, total_k, k0, k1),
+                    slice(in.v, 1, total_k, k0, k1)};
+                const auto [want, want_lse] = attend(one, q1 - q0, k1 - k0, options);
+                const auto got = slice(o, heads, total_q, q0, q1);
+                CHECK(std::memcmp(got.data(), want.data(), got.size() * 4) == 0);
+                for (std::int64_t head = 0; head < heads; ++head)
+                    CHECK(std::memcmp(&lse[std::size_t(head * total_q + q0)], &want_lse[std::size_t(head * (q1 - q0))],
+                              std::size_t(q1 - q0) * 4) == 0);
+            }
+        }
 }
 
 TEST_CASE("kernel: bad arguments") {

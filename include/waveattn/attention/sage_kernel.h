@@ -27,9 +27,8 @@ namespace waveattn {
 namespace detail {
 
 // A weight is 2^(x - m + sage_headroom) as fp8. m, an integer, is pinned at a row's first maximum and raised where the
-// weights of 16 keys add up to more than sage_largest_sum: no single one is then beyond fp8's 240, and 16 equal ones at
-// the pinned maximum still fit.
-inline constexpr int sage_headroom = 3;
+// weights of 16 keys add up to more than sage_largest_sum: no single one is then beyond fp8's 240.
+inline constexpr int sage_headroom = 4;
 inline constexpr float sage_largest_sum = 224.0f;
 
 #ifdef __HIP__
@@ -75,6 +74,7 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
     static constexpr float no_maximum = -1e30f;
     static constexpr float headroom = float(detail::sage_headroom);
     static constexpr float largest_sum = detail::sage_largest_sum;
+    static constexpr float m_steps = 256.f; // m is a multiple of its inverse
 
     // What a lane knows of its query.
     struct State {
@@ -162,14 +162,17 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
         s.offset = arch::fma(s.scale, -sage::bias_zero_value, state.shift);
     }
 
-    // Pins m at the row's largest score of this half tile, rounded up, where that is more than the present m, and
-    // returns 2^(old - new).
-    WAVEATTN_DEVICE static float raise_maximum(Scores& s, State& state) {
+    // Pins m at the row's largest score of this half tile, rounded up, where that is more than the present m, or one
+    // above m where the weights, though each fits, add up to too much. Returns 2^(old - new).
+    WAVEATTN_DEVICE static float raise_maximum(Scores& s, State& state, float sum) {
         float largest = masked_out;
         detail::static_for<0, 16>([&](auto r) { largest = arch::max(largest, as_float(s.units[r.value])); });
-        const float mine = arch::fma(largest, s.scale, -sage::bias_zero_value * s.scale);
-        const float row = __builtin_ceilf(arch::max(mine, arch::shuffle_xor(mine, 32)));
-        const float old = headroom - state.shift, fresh = row > old ? row : old;
+        const float old = headroom - state.shift;
+        const float top =
+            arch::round_even(arch::fma(largest, s.scale, -sage::bias_zero_value * s.scale) * m_steps) * (1.f / m_steps);
+        const float mine = sum > largest_sum && top <= old ? old + 1.f : top;
+        const float row = arch::max(mine, arch::shuffle_xor(mine, 32));
+        const float fresh = row > old ? row : old;
         state.shift = headroom - fresh;
         set_offset(s, state);
         return arch::exp2(old - fresh);
@@ -178,8 +181,9 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
     // they are made again with a larger m, for which `next` is adapted; seldom needed after the first tile. Products
     // with these weights have not been issued yet, nor has work on those of `next` begun.
     WAVEATTN_DEVICE static void take(Scores& s, Scores& next, State& state, Pair& pair, Weights& w) {
-        if (arch::any_lane(pair.sum[0] + pair.sum[1] > largest_sum)) {
-            const float shrink = raise_maximum(s, state);
+        const float sum = pair.sum[0] + pair.sum[1];
+        if (arch::any_lane(sum > largest_sum)) {
+            const float shrink = raise_maximum(s, state, sum);
             set_offset(next, state);
             state.sum *= shrink;
             detail::static_for<0, blocks>([&](auto n) { state.o[n.value] *= shrink; });
@@ -375,7 +379,7 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
                 [&](auto n) { s0.units = score_product<n.value>(state, k, s0.units); });
             set_scale(s0, state, k_scale);
             finish(s0, 0, 0, k_scale);
-            raise_maximum(s0, state);
+            raise_maximum(s0, state, 0.f);
             detail::static_for<0, planes>([&](auto u) { k[u.value] = read_k<u.value>(lds, near + 1024, far + 1024); });
             read_delta(1, 1);
             s1.scale = s0.scale;
