@@ -186,6 +186,13 @@ TEST_CASE("packing on the device gives the host's bytes") {
             args.kv = device.args().kv;
             args.cells = cells_device.data(), args.sequence_of = sequences_device.data();
             chunk_append<format>(args, 128);
+            ChunkAppendArgs wrong = args;
+            wrong.kv.page_size = 0;
+            CHECK_THROWS_AS(chunk_append<format>(wrong, 128), InvalidArgument);
+            wrong = args;
+            wrong.cells = nullptr;
+            CHECK_THROWS_AS(chunk_append<format>(wrong, 128), InvalidArgument);
+            CHECK_THROWS_AS(chunk_append<format>(args, 64), InvalidArgument);
             for (int token = 0; token < 60; ++token)
                 for (int head = 0; head < 2; ++head) {
                     const auto row = problem.row_of(sequences[std::size_t(token)], head, cells[std::size_t(token)]);

@@ -103,6 +103,8 @@ inline void check_chunk_append(const ChunkAppendArgs& args, int head_dim, KvForm
         require(view->shape[0] == args.k.shape[0] && view->shape[1] == args.kv.kv_heads && view->shape[2] == head_dim,
             name, ": k and v must be (tokens, ", args.kv.kv_heads, ", ", head_dim, "), got ",
             detail::shape_text(*view));
+    require(args.kv.page_size > 0 && args.kv.kv_heads > 0 && args.kv.sequences > 0, name,
+        ": page_size, kv_heads and sequences of the cache must be positive");
     require<Unsupported>(args.k.shape[0] <= 65535, name, ": at most 65535 tokens in a call, got ", args.k.shape[0]);
     if (args.k.empty()) return;
     require(args.cells && args.kv.k && args.kv.v, name, ": cells and the pools must not be null pointers");
