@@ -56,6 +56,8 @@ def flash_attention(
     layout: Layout = "bhsd",
     backend: str = "auto",
     scores: Literal["auto", "exact", "quantized"] = "auto",
+    basis: Literal["online", "pinned"] = "online",
+    xcd_swizzle: Literal["auto", "on", "off"] = "auto",
     device: str | None = None,
     stream: int | None = None,
 ) -> Any:
@@ -80,6 +82,9 @@ def flash_attention(
     gfx1200 by matrix instructions, elsewhere as ``decode``. ``scores``, on gfx1200: ``"exact"`` multiplies q by the
     codes in 16 bits, ``"quantized"`` in the 8 bits of the cache, with q quantised for each row; ``"auto"`` takes 8 bits
     for fp8 and 16 for int8.
+
+    ``basis``, ``xcd_swizzle``: settings of the dual-wave kernel (gfx950, gfx942), see ``waveattn.dualwave.attend``; other
+    than the defaults, they need ``backend`` ``"dualwave"`` or ``"auto"``.
 
     Tensors may be torch, numpy, or anything that speaks DLPack, all of one framework. GPU tensors are computed on their
     device; torch's on its current stream, others on ``stream`` (a HIP stream as an integer, default: cupy's current
@@ -113,6 +118,25 @@ def flash_attention(
         )
     if v is None:
         raise TypeError("v is missing: only caches hold keys and values")
+    if (basis, xcd_swizzle) != ("online", "auto"):
+        from . import dualwave
+
+        if backend not in ("auto", "dualwave"):
+            raise NotImplementedError(f"basis and xcd_swizzle are settings of backend 'dualwave', not of {backend!r}")
+        return dualwave.attend(
+            q,
+            k,
+            v,
+            causal=causal,
+            scale=scale,
+            return_lse=return_lse,
+            out=out,
+            layout=layout,
+            basis=basis,
+            xcd_swizzle=xcd_swizzle,
+            device=device,
+            stream=stream,
+        )
     if _arrays.is_torch(q):
         if stream is not None:
             raise ValueError("torch tensors run on torch's current stream; use torch.cuda.stream() instead of stream=")
