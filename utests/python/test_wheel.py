@@ -6,6 +6,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import sys
 
 import pytest
 from conftest import run_python
@@ -73,9 +74,7 @@ def test_the_emulator_needs_no_llvm(tmp_path, numpy_only):
 
 def test_a_wheel_of_it_is_a_manylinux_wheel(tmp_path):
     """The extension alone, as a release would repair it; the emulator is built for the machine at hand."""
-    auditwheel = shutil.which("auditwheel")
-    if auditwheel is None:
-        pytest.skip("auditwheel is not installed")
+    pytest.importorskip("auditwheel", reason="auditwheel is not installed")
     import zipfile
 
     wheel = tmp_path / "probe-1-cp310-abi3-linux_x86_64.whl"
@@ -85,7 +84,7 @@ def test_a_wheel_of_it_is_a_manylinux_wheel(tmp_path):
         archive.writestr("probe-1.dist-info/METADATA", "Metadata-Version: 2.1\nName: probe\nVersion: 1\n")
         names = ["probe/_core.abi3.so", "probe-1.dist-info/WHEEL", "probe-1.dist-info/METADATA", "probe-1.dist-info/RECORD"]
         archive.writestr("probe-1.dist-info/RECORD", "".join(f"{name},,\n" for name in names))
-    text = subprocess.run([auditwheel, "show", str(wheel)], capture_output=True, text=True, check=False).stdout
+    text = subprocess.run([sys.executable, "-m", "auditwheel", "show", str(wheel)], capture_output=True, text=True, check=False).stdout
     assert "manylinux_2_" in text, text
 
 
