@@ -146,17 +146,24 @@ struct SageRow {
 WAVEATTN_DEVICE float sage_int8_inverse(float amax) { return 127.f / arch::max(amax, sage::least_amax); }
 WAVEATTN_DEVICE float sage_int8_scale(float amax) { return arch::max(amax, sage::least_amax) / 127.f; }
 
+// Each lane's 8 channels of what the first P / 8 threads make of the chunks' statistics; the others read it from LDS.
+template <int P, class Make> WAVEATTN_DEVICE void sage_shared_channels(float (&values)[8], Make&& make) {
+    alignas(16) __shared__ float shared[P];
+    const int thread = int(arch::thread_x()), channel = thread % (P / 8) * 8;
+    if (thread < P / 8) static_for<0, 8>([&](auto e) { shared[channel + e.value] = make(channel + e.value); });
+    arch::barrier();
+    static_for<0, 8>([&](auto e) { values[e.value] = shared[channel + e.value]; });
+}
 // A lane's 8 channels of the mean of K, from the chunks' sums.
 template <int P>
-WAVEATTN_DEVICE void sage_k_mean(
-    const SageQuantizeParams& p, const sage::Sequence& s, int kv_head, int channel, float (&mean)[8]) {
+WAVEATTN_DEVICE void sage_k_mean(const SageQuantizeParams& p, const sage::Sequence& s, int kv_head, float (&mean)[8]) {
     static_for<0, 8>([&](auto e) { mean[e.value] = 0.f; });
     if (!p.smooth_k || s.kv_len == 0) return;
-    const float* sums = p.k_sums + ((s.sequence * p.heads_kv + kv_head) * 2) * P + channel;
+    const float* sums = p.k_sums + ((s.sequence * p.heads_kv + kv_head) * 2) * P;
     const bool two = sage::stat_chunks(s.kv_len) == 2;
-    static_for<0, 8>([&](auto e) {
-        const float total = two ? sums[e.value] + sums[P + e.value] : sums[e.value];
-        mean[e.value] = total / float(s.kv_len);
+    sage_shared_channels<P>(mean, [&](int channel) {
+        const float total = two ? sums[channel] + sums[P + channel] : sums[channel];
+        return total / float(s.kv_len);
     });
 }
 
@@ -219,7 +226,7 @@ template <int P> WAVEATTN_DEVICE void sage_quantize_q(const SageQuantizeParams& 
     const int count = s.q_len - first < sage::block_rows ? s.q_len - first : sage::block_rows;
     const std::int64_t out_plane = s.batch * p.heads_q + head; // of the outputs
     float k_mean[8];
-    sage_k_mean<P>(p, s, kv_head, channel, k_mean);
+    if (p.lse_shift) sage_k_mean<P>(p, s, kv_head, k_mean);
 
     SageRow x[steps]; // row at_once * step + row_lane
     static_for<0, steps>([&](auto step) {
@@ -347,7 +354,7 @@ WAVEATTN_DEVICE void sage_quantize_k(const SageQuantizeParams& p, const sage::Se
     const int first = 64 * tile, count = s.kv_len - first < 64 ? s.kv_len - first : 64;
     const std::int64_t out_plane = s.batch * p.heads_kv + kv_head;
     float mean[8];
-    sage_k_mean<P>(p, s, kv_head, channel, mean);
+    sage_k_mean<P>(p, s, kv_head, mean);
     SageRow x[steps];
     static_for<0, steps>([&](auto step) {
         SageRow& row = x[step.value];
@@ -384,15 +391,15 @@ WAVEATTN_DEVICE void sage_quantize_v(const SageQuantizeParams& p, const sage::Se
     const int thread = int(arch::thread_x()), lane = thread % lanes, token = thread / lanes * steps, channel = 8 * lane;
     const int first = 64 * tile;
     const std::int64_t scale_plane = s.sequence * p.heads_kv + kv_head;
-    float inverse[8];
-    const float* amax = p.v_amax + scale_plane * 2 * P + channel;
+    float largest[8], inverse[8];
+    const float* amax = p.v_amax + scale_plane * 2 * P;
     const bool two = sage::stat_chunks(s.kv_len) == 2;
-    static_for<0, 8>([&](auto e) {
-        const float whole =
-            arch::max(two ? arch::max(amax[e.value], amax[P + e.value]) : amax[e.value], sage::least_amax);
-        inverse[e.value] = p.fp8_largest / whole;
-        if (tile == 0 && token == 0) p.v_scale[scale_plane * P + channel + e.value] = whole / p.fp8_largest;
+    sage_shared_channels<P>(largest, [&](int c) {
+        const float whole = arch::max(two ? arch::max(amax[c], amax[P + c]) : amax[c], sage::least_amax);
+        if (tile == 0) p.v_scale[scale_plane * P + c] = whole / p.fp8_largest;
+        return whole;
     });
+    static_for<0, 8>([&](auto e) { inverse[e.value] = p.fp8_largest / largest[e.value]; });
     SageRow x[steps];
     static_for<0, steps>([&](auto step) {
         SageRow& row = x[step.value];
