@@ -9,10 +9,9 @@ namespace {
 const OpTable& table() {
     static const OpTable t = [] {
         OpTable x;
-        register_valu_f(x);
-        register_valu_i(x);
-        register_valu_x(x);
-        register_salu(x);
+        for (auto add : {register_float, register_compare, register_integer, register_packed, register_narrow,
+                 register_lanes, register_scalar, register_control})
+            add(x);
         return x;
     }();
     return t;

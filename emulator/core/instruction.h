@@ -143,10 +143,14 @@ struct OpInfo {
     Cls cls;
 };
 using OpTable = std::unordered_map<std::string, OpInfo>;
-void register_valu_f(OpTable&);
-void register_valu_i(OpTable&);
-void register_valu_x(OpTable&);
-void register_salu(OpTable&);
+void register_float(OpTable&); // alu_*.cpp, scalar_*.cpp
+void register_compare(OpTable&);
+void register_integer(OpTable&);
+void register_lanes(OpTable&);
+void register_packed(OpTable&);
+void register_narrow(OpTable&);
+void register_scalar(OpTable&);
+void register_control(OpTable&);
 bool decode_mem(Inst& i, std::string_view mn); // memory instructions, by name; false where unknown
 const std::string& alias_of(const std::string& mn);
 void exec_matrix(Wave& w, const Inst& i);

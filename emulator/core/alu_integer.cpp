@@ -208,7 +208,7 @@ void v_swap16(Wave& w, const Inst& i) {
 }
 } // namespace
 
-void register_valu_i(OpTable& t) {
+void register_integer(OpTable& t) {
     t["v_nop"] = {&v_nop, Cls::valu};
     t["v_mov_b32#plain"] = {&mov_plain, Cls::valu};
     R1("v_mov_b32", U32, U32, a);
