@@ -12,6 +12,7 @@ from ._runtime import devices, info, is_available
 from .decoding import Fp8KVCache, Int8KVCache, decode
 from .functional import flash_attention, softmax
 from .paged import PagedKVCache, chunk_attention, chunk_workspace
+from .sage import sage_attention, sage_attention_quantized, sage_attention_varlen, sage_quantize, sageattn
 
 __all__ = [
     "Fp8KVCache",
@@ -25,5 +26,10 @@ __all__ = [
     "flash_attention",
     "info",
     "is_available",
+    "sage_attention",
+    "sage_attention_quantized",
+    "sage_attention_varlen",
+    "sage_quantize",
+    "sageattn",
     "softmax",
 ]
