@@ -1,8 +1,8 @@
 // What the scalar kernels share: how a row of head_dim values lies in the lanes of a wave, and dot products of rows.
 //
-// A group of `lanes` neighbouring lanes holds a row. Lane g of the group owns `dims_per_lane` of its dims, in pieces of 4
-// where the row comes from LDS: piece c starts at dim 4 * (g + lanes * c). So a group reads 16 * lanes consecutive bytes
-// at a time, and a dot product is dims_per_lane FMAs and a sum over the group (tile/lane_group.h).
+// A group of `lanes` neighbouring lanes holds a row. Lane g of the group owns `dims_per_lane` of its dims, in pieces of
+// 4 where the row comes from LDS: piece c starts at dim 4 * (g + lanes * c). So a group reads 16 * lanes consecutive
+// bytes at a time, and a dot product is dims_per_lane FMAs and a sum over the group (tile/lane_group.h).
 #pragma once
 
 #include "waveattn/core/divide.h"

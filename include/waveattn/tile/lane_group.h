@@ -11,8 +11,8 @@
 
 namespace waveattn::tile {
 
-// Of several values at a time, level by level: on CDNA two instructions must lie between an addition and the exchange of
-// its result, and the other values fill the gap.
+// Of several values at a time, level by level: on CDNA two instructions must lie between an addition and the exchange
+// of its result, and the other values fill the gap.
 template <int Lanes, int Count> WAVEATTN_DEVICE void group_sum(float (&x)[Count]) {
     static_assert(Lanes == 4 || Lanes == 8 || Lanes == 16);
 #    pragma unroll
