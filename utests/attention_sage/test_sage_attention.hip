@@ -307,6 +307,39 @@ TEST_CASE("whole: packed sequences are those apart") {
         }
 }
 
+TEST_CASE("whole: captured in a graph") {
+    const AttentionShape s = shape(1, 1, 70, 90, 64);
+    const SageInputs in = sage_inputs(SageData::gaussian, s, 41);
+    DeviceArray<float> q(in.q), k(in.k), v(in.v), direct(in.q.size()), captured(in.q.size());
+    SageOptions options;
+    options.smooth_q = true;
+    const SageStorage layout = sage_storage(s, options);
+    DeviceArray<std::uint8_t> buffer(std::size_t(layout.bytes) + 256);
+    std::uint8_t* base = buffer.data() + (256 - reinterpret_cast<std::uintptr_t>(buffer.data()) % 256) % 256;
+    const auto attend = [&](float* o) {
+        executeSageAttention(make_contiguous<const float>(q.data(), 1, 1, 70, 64),
+            make_contiguous<const float>(k.data(), 1, 1, 90, 64), make_contiguous<const float>(v.data(), 1, 1, 90, 64),
+            make_contiguous(o, 1, 1, 70, 64), options, base, std::size_t(layout.bytes));
+    };
+    attend(direct.data());
+    check_hip(hipDeviceSynchronize(), "hipDeviceSynchronize");
+    hipStream_t stream;
+    hipGraph_t graph;
+    hipGraphExec_t exec;
+    check_hip(hipStreamCreate(&stream), "hipStreamCreate");
+    options.stream = stream;
+    check_hip(hipStreamBeginCapture(stream, hipStreamCaptureModeGlobal), "hipStreamBeginCapture");
+    attend(captured.data());
+    check_hip(hipStreamEndCapture(stream, &graph), "hipStreamEndCapture");
+    check_hip(hipGraphInstantiate(&exec, graph, nullptr, nullptr, 0), "hipGraphInstantiate");
+    for (int run = 0; run < 2; ++run) check_hip(hipGraphLaunch(exec, stream), "hipGraphLaunch");
+    check_hip(hipStreamSynchronize(stream), "hipStreamSynchronize");
+    CHECK(std::memcmp(direct.host().data(), captured.host().data(), in.q.size() * 4) == 0);
+    check_hip(hipGraphExecDestroy(exec), "hipGraphExecDestroy");
+    check_hip(hipGraphDestroy(graph), "hipGraphDestroy");
+    check_hip(hipStreamDestroy(stream), "hipStreamDestroy");
+}
+
 TEST_CASE("kernel: bad arguments") {
     const AttentionShape s = shape(2, 1, 10, 70, 64);
     SageInputs in = sage_inputs(SageData::gaussian, s, 5);

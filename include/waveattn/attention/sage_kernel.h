@@ -362,10 +362,11 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
             // scores of tile 0.
             stage.load(-1);
             [[maybe_unused]] float k_scale = stage.load_scale(0);
-            stage.store(lds, -1);
+            Stage early = stage; // both loads are under way before either is waited for
             stage.prepare_tail(1);
             stage.load(0);
             float next_k_scale = stage.load_scale(1);
+            early.store(lds, -1);
             stage.clear_tail(0);
             stage.store(lds, 0);
             stage.prepare_tail(2);
@@ -456,10 +457,14 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
         const float* v_scale = p.v_scale + s.sequence * p.v_scale_batch + kv_head * p.v_scale_head + 16 * half;
         const std::int64_t o_row = s.batch * p.o_batch + head * p.o_head + token * p.o_row;
         if (!p.wide_stores) detail::sage_barrier(); // the tiles are not needed any more
+        float scales[blocks][16];                   // all at once, for one wait
+        detail::static_for<0, blocks>([&](auto n) {
+            detail::static_for<0, 16>([&](auto r) { scales[n.value][r.value] = v_scale[32 * n.value + r.value]; });
+        });
         detail::static_for<0, blocks>([&](auto n) {
             float values[16];
             detail::static_for<0, 16>([&](auto r) {
-                const float value = state.o[n.value][r.value] * inverse * v_scale[32 * n.value + r.value];
+                const float value = state.o[n.value][r.value] * inverse * scales[n.value][r.value];
                 values[r.value] = sum == 0.f ? 0.f : value; // without keys v_scale may be anything
             });
             const int channel = 32 * n.value + 16 * half;
@@ -481,12 +486,15 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
             return;
         }
         int words[8];
-        detail::static_for<0, 8>([&](auto n) {
-            const float low = values[2 * n.value], high = values[2 * n.value + 1];
-            words[n.value] = p.output == OutputType::bfloat16
-                                 ? from_float<bfloat16>(low).bits | from_float<bfloat16>(high).bits << 16
-                                 : half_bits(low) | half_bits(high) << 16;
-        });
+        if (p.output == OutputType::bfloat16)
+            detail::static_for<0, 8>([&](auto n) {
+                words[n.value] =
+                    __builtin_bit_cast(int, arch::to_bf16_pair(values[2 * n.value], values[2 * n.value + 1]));
+            });
+        else
+            detail::static_for<0, 8>([&](auto n) {
+                words[n.value] = half_bits(values[2 * n.value]) | half_bits(values[2 * n.value + 1]) << 16;
+            });
         detail::static_for<0, 2>([&](auto n) {
             constexpr int e = 4 * n.value;
             *reinterpret_cast<int4v*>(static_cast<std::uint16_t*>(p.o) + offset + 2 * e) =
