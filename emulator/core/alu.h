@@ -282,12 +282,17 @@ template <class D> inline typename D::T* direct_row(Wave& w, const Inst& i, u64 
 }
 
 // Lanes do not depend on one another, whatever rows overlap.
+#ifdef __clang__
+#    define GFX_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#    define GFX_INDEPENDENT _Pragma("GCC ivdep")
+#endif
 #define GFX_INDEPENDENT_LANES(w, l, ...)                                                                               \
     do {                                                                                                               \
         if ((w).lanes == 64) {                                                                                         \
-            _Pragma("GCC ivdep") for (int l = 0; l < 64; l++) { __VA_ARGS__; }                                         \
+            GFX_INDEPENDENT for (int l = 0; l < 64; l++) { __VA_ARGS__; }                                              \
         } else {                                                                                                       \
-            _Pragma("GCC ivdep") for (int l = 0; l < 32; l++) { __VA_ARGS__; }                                         \
+            GFX_INDEPENDENT for (int l = 0; l < 32; l++) { __VA_ARGS__; }                                              \
         }                                                                                                              \
     } while (0)
 

@@ -90,8 +90,6 @@ inline i32 frexp_exp(double x) {
     std::frexp(x, &e);
     return e;
 }
-inline float cvt_f16_rtz(float f) { return f; }
-
 u16 f2h_rtz(float f) { return (u16)_cvtss_sh(f, _MM_FROUND_TO_ZERO); }
 
 // Division helpers

@@ -31,8 +31,8 @@ struct Reader {
         Msg m;
         m.type = Msg::map;
         while (count--) {
-            Msg key = read(depth + 1);
-            m.members.emplace_back(key.text, read(depth + 1));
+            m.keys.push_back(read(depth + 1).text);
+            m.items.push_back(read(depth + 1));
         }
         return m;
     }

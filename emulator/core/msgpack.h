@@ -10,11 +10,11 @@ struct Msg {
     i64 number = 0;
     std::string text;
     std::vector<Msg> items;
-    std::vector<std::pair<std::string, Msg>> members;
+    std::vector<std::string> keys; // of a map; its values are `items`
 
     const Msg* get(const char* key) const {
-        for (auto& [name, value] : members)
-            if (name == key) return &value;
+        for (size_t k = 0; k < keys.size(); k++)
+            if (keys[k] == key) return &items[k];
         return nullptr;
     }
     i64 num(const char* key, i64 fallback = 0) const {
