@@ -307,6 +307,22 @@ TEST_CASE("whole: packed sequences are those apart") {
         }
 }
 
+TEST_CASE("whole: the least cosine of Gaussian inputs of any shape") {
+    double least = 1;
+    for (std::int64_t n : {1, 17, 64, 127, 256, 300, 1000})
+        for (std::int64_t d : {64, 128}) {
+            if (!full() && (n > 300 || (d == 128 && n % 2 == 0))) continue;
+            for (Causal causal : {Causal::none, Causal::top_left}) {
+                SageOptions options;
+                options.causal = causal;
+                const Whole got = run_whole(shape(2, 1, n, n, d), SageData::gaussian, options);
+                least = std::min(least, compare(got.o, got.want.o).cosine);
+            }
+        }
+    MESSAGE("least cosine ", least);
+    CHECK(least > 0.9983);
+}
+
 TEST_CASE("whole: captured in a graph") {
     const AttentionShape s = shape(1, 1, 70, 90, 64);
     const SageInputs in = sage_inputs(SageData::gaussian, s, 41);
