@@ -141,7 +141,7 @@ template <class T, class Arch, int HeadDim, SoftmaxBasis Basis, bool ExactSum, c
     }
     // Exponentials, of 32: the first half and `early` of the second in score_phase, the others in value_phase. They are
     // narrowed in pairs one step later, when their latency is over, in time for the product step that takes them.
-    static constexpr int early = 8;
+    static constexpr int early = 7;
     static constexpr int score_exponentials(int i) {
         return share(16, i, 0, mfmas - 2) + share(early, i, mfmas / 2, mfmas - 2);
     }
@@ -177,11 +177,10 @@ template <class T, class Arch, int HeadDim, SoftmaxBasis Basis, bool ExactSum, c
         narrow_pairs(value_exponentials(i - 2) / 2, value_exponentials(i - 1) / 2);
     }
     // `visible`: keys of the tile that the lane's query sees, less the lane's own offset in a run of keys.
-    WAVEATTN_DEVICE void hide_keys(int visible) {
+    WAVEATTN_DEVICE void hide_keys(int visible, int from, int to) {
 #    pragma unroll
-        for (int e = 0; e < 32; ++e)
+        for (int e = from; e < to; ++e)
             if (!(Atom::d_row(0, e % 16) + 32 * (e / 16) < visible)) s[e / 16][e % 16] = -arch::infinity;
-        arch::schedule_barrier();
     }
     WAVEATTN_DEVICE float both_halves_max(float value) const { return arch::max(value, arch::shuffle_xor(value, 32)); }
     WAVEATTN_DEVICE float tile_max() const {
@@ -203,7 +202,7 @@ template <class T, class Arch, int HeadDim, SoftmaxBasis Basis, bool ExactSum, c
     }
     // The tile that sets the basis.
     WAVEATTN_DEVICE void first_basis(bool masked, int visible) {
-        if (masked) hide_keys(visible);
+        if (masked) hide_keys(visible, 0, 32);
         const float top = both_halves_max(tile_max()) * scale;
         float basis = arch::max(top, unseen);
         if constexpr (Basis == SoftmaxBasis::pinned)
@@ -211,7 +210,7 @@ template <class T, class Arch, int HeadDim, SoftmaxBasis Basis, bool ExactSum, c
         lift = -basis;
         begin_exponents(0, 16);
     }
-    // Later tiles, where keys were hidden or a score may exceed the basis by too much.
+    // Later tiles, where a score may exceed the basis by too much.
     WAVEATTN_DEVICE void adjust() {
         if constexpr (Basis == SoftmaxBasis::online) {
             const float top = both_halves_max(tile_max()) * scale;
@@ -250,7 +249,7 @@ template <class T, class Arch, int HeadDim, SoftmaxBasis Basis, bool ExactSum, c
         arch::schedule_barrier();
 #    pragma unroll
         for (int i = 0; i < mfmas; ++i) {
-            if (i == 0) arch::set_priority<0>();
+            if (i == mfmas / 8) arch::set_priority<0>();
             if (i == meeting) meet<First ? 0 : (meeting - lag) * reads_v>();
             const int block = i / steps, step = i % steps;
             s[block] = Atom::mma(fragment[i], q[step], step == 0 ? arch::float16v{} : s[block]);
@@ -271,35 +270,31 @@ template <class T, class Arch, int HeadDim, SoftmaxBasis Basis, bool ExactSum, c
         arch::wait_lds<(late - lag) * reads_v>();
         arch::schedule_barrier();
         float top = 0.f;
+        int seen = 0;
+        if constexpr (Masked) seen = visible();
 #    pragma unroll
         for (int i = 0; i < mfmas; ++i) {
-            if (i == 0) arch::set_priority<0>();
+            if (i == mfmas / 8) arch::set_priority<0>();
             if (i == meeting) meet<meeting - lag>();
             value_step(i);
             arch::schedule_barrier();
             value_reads(i, v_source, k_source);
             value_work(i);
-            if constexpr (!Masked) {
-                if constexpr (Basis == SoftmaxBasis::online) {
+            if constexpr (Masked) hide_keys(seen, maximum_done(i - 1), maximum_done(i));
+            if constexpr (Basis == SoftmaxBasis::online) {
 #    pragma unroll
-                    for (int e = maximum_done(i - 1); e < maximum_done(i); e += 2)
-                        top = e == 0
-                                  ? arch::maximum_nan(s[0][0], s[0][1])
-                                  : arch::maximum_nan(arch::maximum_nan(s[e / 16][e % 16], s[e / 16][e % 16 + 1]), top);
-                    if (maximum_done(i) > 0) arch::pin(top);
-                }
-                begin_exponents(exponents_done(i - 1), exponents_done(i));
+                for (int e = maximum_done(i - 1); e < maximum_done(i); e += 2)
+                    top = e == 0 ? arch::maximum_nan(s[0][0], s[0][1])
+                                 : arch::maximum_nan(arch::maximum_nan(s[e / 16][e % 16], s[e / 16][e % 16 + 1]), top);
+                if (maximum_done(i) > 0) arch::pin(top);
             }
+            begin_exponents(exponents_done(i - 1), exponents_done(i));
             if (i == meeting + mfmas / 8 || i == meeting + mfmas * 3 / 8) arch::schedule_barrier();
             if (i == meeting + mfmas / 8) staging.template load_k<0>(k_target);
             if (i == meeting + mfmas * 3 / 8) staging.template load_k<1>(k_target);
             arch::schedule_barrier();
         }
-        if constexpr (Masked) {
-            hide_keys(visible());
-            adjust();
-            begin_exponents(0, 16);
-        } else if constexpr (Basis == SoftmaxBasis::online) {
+        if constexpr (Basis == SoftmaxBasis::online) {
             if (arch::vote_any(exponent(top) > lazy)) [[unlikely]] {
                 adjust();
                 arch::pin(lift); // or the exponents of before would be kept for the case that it stays
