@@ -70,10 +70,10 @@ template <class G> void reg_cmp(OpTable& t, const char* ty) {
         add("t", &vcmp<G, 15>);
     }
 }
-template <class G> u32 fclass(typename G::T x, u64 bits, int eb, int mb) {
+// The bit of the class that a value belongs to; eb, mb: exponent and mantissa bits.
+u32 float_class(u64 bits, int eb, int mb) {
     u64 e = bits >> mb & ((1ull << eb) - 1), f = bits & ((1ull << mb) - 1);
     bool s = bits >> (eb + mb) & 1;
-    (void)x;
     if (e == (1ull << eb) - 1) {
         if (f) return f >> (mb - 1) & 1 ? 2 : 1;
         return s ? 4 : 512;
@@ -98,22 +98,20 @@ template <class G> void cmp_class(Wave& w, const Inst& i) {
             u32 h = a[l];
             if (o.abs) h &= 0x7fff;
             if (o.neg) h ^= 0x8000;
-            if (fclass<F16>(0, h, 5, 10) & b[l]) r |= 1ull << l;
+            if (float_class(h, 5, 10) & b[l]) r |= 1ull << l;
         }
     } else {
-        const Opnd& o = i.op[s];
         bool f32 = w.flush32;
         w.flush32 = false;
         const auto* a = src<G, true>(w, i, s, ta, m);
         const u32* b = src<U32, false>(w, i, s + 1, tb, m);
-        (void)o;
         w.flush32 = f32;
         for (int l = 0; l < w.lanes; l++) {
             u32 c;
             if constexpr (std::is_same_v<G, F64>)
-                c = fclass<F64>(a[l], std::bit_cast<u64>(a[l]), 11, 52);
+                c = float_class(std::bit_cast<u64>(a[l]), 11, 52);
             else
-                c = fclass<F32>(a[l], fbits(a[l]), 8, 23);
+                c = float_class(fbits(a[l]), 8, 23);
             if (c & b[l]) r |= 1ull << l;
         }
     }

@@ -84,11 +84,10 @@ float small_to_f32(Wave& w, int e, u32 v) {
     }
 }
 u32 nearest_code(Wave& w, int e, float x) { // round to nearest even, saturating; for the 4- and 6-bit formats
-    int mb = e == E_FP4 ? 1 : e == E_FP6 ? 3 : 2, n = e == E_FP4 ? 8 : 32;
+    int n = e == E_FP4 ? 8 : 32;
     u32 s = std::signbit(x) ? (u32)n : 0;
     float a = std::fabs(x);
     u32 best = 0;
-    (void)mb;
     if (a != a) return (u32)n - 1;
     double bd = 1e300;
     for (int k = 0; k < n; k++) {

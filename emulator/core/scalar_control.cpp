@@ -6,24 +6,15 @@
 namespace gfxemu {
 namespace {
 
+// Hardware registers by their number; the rest read as zero.
 u32 hw_read(Wave& w, u32 id) {
     switch (id) {
     case 1: return w.mode;
-    case 2: return 0;
-    case 4: return w.id & 0xf;
-    case 5: return 0;
-    case 6: return 0;
-    case 7: return 0;
-    case 3: return 0;
-    case 24: return 0;
-    case 26: return 0;
-    case 27: return 0;
-    case 22: return 0;
+    case 4: return w.id & 0xf; // HW_ID
     case 15: return (u32)(SHARED_APERTURE >> 48) << 16 | (u32)(PRIVATE_APERTURE >> 48);
     case 20:
     case 21: return w.s[S_FLATSCR + (int)id - 20];
-    case 29: return (u32)w.clock++ * 4;
-    case 30: return 0;
+    case 29: return (u32)w.clock++ * 4; // SHADER_CYCLES
     default: return 0;
     }
 }
