@@ -101,13 +101,11 @@ template <bool SIGNED> void mad64(Wave& w, const Inst& i) {
     u64 m = w.exec(), co = 0;
     const u32* a = src<U32, true>(w, i, 2, ta, m);
     const u32* b = src<U32, false>(w, i, 3, tb, m);
-    const Opnd& o = i.op[4];
     const u64* c;
     if (SIGNED)
         c = (const u64*)src<I64, false>(w, i, 4, (i64*)tc, m);
     else
         c = src<U64, false>(w, i, 4, tc, m);
-    (void)o;
     for (int l = 0; l < w.lanes; l++) {
         if (SIGNED) {
             __int128 s = (__int128)((i64)(i32)a[l] * (i32)b[l]) + (i64)c[l];

@@ -1,5 +1,6 @@
 // Every instruction by itself: runs the cases of instruction_cases.h on random and extreme inputs.
-//   gfxemu_instruction_test TARGET [NAME]       CLANG by GFXEMU_CLANG; GFXEMU_TESTED=DIR: notes what ran
+//   gfxemu_instruction_test TARGET [NAME | --mutate]      GFXEMU_CLANG: the compiler; GFXEMU_TESTED=DIR: notes what ran
+// --mutate: every expectation slightly wrong; each case must fail.
 #include "instruction_cases.h"
 #include "test_support.h"
 
@@ -130,7 +131,8 @@ bool agrees(const Case& c, u64 got, u64 want) {
 }
 
 // The first disagreement, or nothing.
-std::string run_case(const Case& c, CodeObject& code, size_t index, Counters& total) {
+// `mutate`: expects something slightly wrong, to show that the case can fail.
+std::string run_case(const Case& c, CodeObject& code, size_t index, bool mutate, Counters& total) {
     size_t count = c.scalar ? 96 : 512;
     auto inputs = make_inputs(count, c.compare == Compare::approx);
     Buf<u64> in(count * 5), out(count * 2);
@@ -145,6 +147,7 @@ std::string run_case(const Case& c, CodeObject& code, size_t index, Counters& to
         {c.scalar ? 1u : 64u, 1, 1}, args));
     for (size_t t = 0; t < count; ++t) {
         Out want = c.expect(inputs[t]);
+        if (mutate) want.value ^= c.compare == Compare::approx ? 1 << 20 : 1;
         u64 got = out[2 * t];
         int flag = int(out[2 * t + 1]);
         if (agrees(c, got, want.value) && (want.flag < 0 || flag == want.flag)) continue;
@@ -163,6 +166,8 @@ std::string run_case(const Case& c, CodeObject& code, size_t index, Counters& to
 
 int main(int argc, char** argv) {
     std::string target = argc > 1 ? argv[1] : "gfx1030", only = argc > 2 ? argv[2] : "";
+    bool mutate = only == "--mutate";
+    if (mutate) only.clear();
     std::vector<Case> cases, chosen;
     add_vector_integer(cases);
     add_vector_float(cases);
@@ -180,17 +185,18 @@ int main(int argc, char** argv) {
     for (size_t k = 0; k < chosen.size(); ++k) {
         std::string problem;
         try {
-            problem = run_case(chosen[k], *code, k, total);
+            problem = run_case(chosen[k], *code, k, mutate, total);
         } catch (const std::exception& e) {
             problem = e.what();
         }
         if (problem.empty() && !total.by_mnemonic.count(chosen[k].name)) problem = "another instruction ran";
         names.insert(chosen[k].name);
+        if (mutate) problem = problem.empty() ? "a wrong expectation went unnoticed" : "";
         if (problem.empty()) continue;
         ++failures;
         std::printf("%s %s: FAILED: %s\n", target.c_str(), chosen[k].name.c_str(), problem.c_str());
     }
-    note_tested("instructions", target, names);
+    if (!mutate) note_tested("instructions", target, names);
     std::printf(
         "%s: %zu instructions, %zu cases, %d failures\n", target.c_str(), names.size(), chosen.size(), failures);
     return failures != 0 || chosen.empty();
