@@ -30,24 +30,28 @@ inline Fp8Format sage_fp8_format(arch::Target target) {
 
 namespace detail {
 
-// Fullest compute unit of a launch with 32-row waves: workgroups of `waves` on it run together up to eight waves. A
-// tile takes a compute unit half again as long with eight waves as with up to four (docs/kernels/sage.md).
-inline double sage_launch_cost(std::int64_t heads, std::int64_t q_len, int waves, int compute_units) {
-    const std::int64_t groups =
-        ceil_div<std::int64_t>(heads * ceil_div<std::int64_t>(q_len, 32 * waves), compute_units);
-    const std::int64_t together = 8 / waves, rest = groups % together;
-    return 1.5 * double(groups / together) + (rest == 0 ? 0.0 : rest * waves <= 4 ? 1.0 : 1.5);
+// Time of the fullest compute unit, in units of a tile with up to four waves on it. Up to eight waves run together;
+// with delta_s two workgroups of four waves do not fit its LDS. Two workgroups of 128 rows take less time than one of
+// 256, whose waves wait for one another at every barrier (docs/kernels/sage.md).
+inline double sage_launch_cost(
+    std::int64_t heads, std::int64_t q_len, int waves, int compute_units, bool with_delta_s) {
+    const std::int64_t blocks = heads * ceil_div<std::int64_t>(q_len, 32 * waves);
+    const std::int64_t groups = ceil_div<std::int64_t>(blocks, compute_units);
+    const std::int64_t together = with_delta_s && waves == 4 ? 1 : 8 / waves, rest = groups % together;
+    const double full = waves == 8 ? 1.65 : together == 1 ? 1.0 : 1.5;
+    return full * double(groups / together) + (rest == 0 ? 0.0 : rest * waves <= 4 ? 1.0 : 1.5);
 }
 
 } // namespace detail
 
-// Rows of q of a workgroup, 256, 128 or 64: the largest that keeps the chip as busy as the others would.
-inline int sage_block_q(std::int64_t heads, std::int64_t q_len, int compute_units) {
+// Rows of q of a workgroup, 256, 128 or (without delta_s) 64: the largest that keeps the chip as busy as the others.
+inline int sage_block_q(std::int64_t heads, std::int64_t q_len, int compute_units, bool with_delta_s = false) {
+    const auto cost = [&](int waves) {
+        return detail::sage_launch_cost(heads, q_len, waves, compute_units, with_delta_s);
+    };
     int best = 8;
     for (int waves : {4, 2})
-        if (detail::sage_launch_cost(heads, q_len, waves, compute_units) <
-            0.95 * detail::sage_launch_cost(heads, q_len, best, compute_units))
-            best = waves;
+        if ((waves == 4 || !with_delta_s) && cost(waves) < 0.95 * cost(best)) best = waves;
     return 32 * best;
 }
 
@@ -225,7 +229,9 @@ void executeSageAttention(
     p.o = o.data, p.o_batch = o.stride[0], p.o_head = o.stride[1], p.o_row = o.stride[2];
     p.output = output_type<O>;
     p.wide_stores = shape.head_dim_v % 16 == 0 && rows_aligned(o, 16);
-    if (block_q == 0) block_q = sage_block_q(shape.batch * shape.heads_q, shape.q_len, device.compute_units);
+    if (block_q == 0)
+        block_q = sage_block_q(
+            shape.batch * shape.heads_q, shape.q_len, device.compute_units, in.delta_s_units.data != nullptr);
     const auto run = [&](auto target) {
         using Arch = decltype(target);
         if (in.q.shape[3] == 64)
