@@ -10,8 +10,8 @@ namespace {
 template <int HeadDim, int BlockKv> void classic(std::int64_t q_len, std::int64_t kv_len, Causal causal) {
     Problem p{make_shape(1, 2, 2, q_len, kv_len, HeadDim), causal};
     const auto in = make_inputs<bfloat16>(p);
-    MESSAGE(p.text(), " BLOCK_KV ", BlockKv, ": max error ",
-        check_wmma(p, in, run_wmma<bfloat16, float, HeadDim, BlockKv>(p, in)));
+    MESSAGE(
+        p.text(), " BLOCK_KV ", BlockKv, ": ", check_wmma(p, in, run_wmma<bfloat16, float, HeadDim, BlockKv>(p, in)));
 }
 } // namespace
 

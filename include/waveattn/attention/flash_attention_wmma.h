@@ -204,8 +204,9 @@ template <class Config> struct WmmaKernel {
         }
 
         // ---- o and lse ----
-        float inverse, lse;
-        softmax.finish(inverse, lse);
+        const float inverse = softmax.inverse_sum();
+        float lse = 0.f;
+        if constexpr (Config::with_lse) lse = softmax.log_sum_exp();
         // Computed anew from the thread, so that no registers hold it during the loop.
         const int store_lane = arch::opaque(int(arch::thread_x())) % 32;
         const int row = wave_first + PvAtom::c_column(store_lane);
@@ -220,7 +221,8 @@ template <class Config> struct WmmaKernel {
             for (int r = 0; r < 8; ++r) values[r] = o[d][r] * inverse;
             write8<Config::wide>(p.out, to, p.head_dim_v, values);
         }
-        if (p.lse.data && store_lane < 16) *p.lse.at(batch, place.head, place.token) = lse;
+        if constexpr (Config::with_lse)
+            if (p.lse.data && store_lane < 16) *p.lse.at(batch, place.head, place.token) = lse;
     }
 };
 
@@ -246,10 +248,11 @@ template <class R> bool wmma_rows_wide(const R& op, std::int64_t dims) {
         return true;
 }
 
-template <int HeadDim, int BlockKv, int Waves, WmmaTuning Tuning, bool Wide, class Q, class K, class V, class W>
+template <int HeadDim, int BlockKv, int Waves, WmmaTuning Tuning, bool Wide, bool WithLse, class Q, class K, class V,
+    class W>
 void launch_flash_attention_wmma(
     const Q& q, const K& k, const V& v, const W& out, const AttentionShape& shape, const AttentionOptions& options) {
-    using Config = WmmaConfig<HeadDim, BlockKv, Waves, Tuning, Wide, Q, K, V, W>;
+    using Config = WmmaConfig<HeadDim, BlockKv, Waves, Tuning, Wide, WithLse, Q, K, V, W>;
     const float scale = score_scale(options, shape);
     // Short sequences: one workgroup takes the rows of all heads that share k and v.
     const std::int64_t row_heads = shape.q_len < Config::block_q ? shape.group() : 1;
@@ -276,6 +279,17 @@ void launch_flash_attention_wmma(
     };
     launch("flash_attention_wmma", flash_attention_wmma_kernel<arch::gfx1200, Config>,
         shape.batch * (shape.heads_q / row_heads) * tiles, Config::threads, 0, options.stream, params);
+}
+
+// With or without lse: two kernels where lse costs a sum of its own, else one.
+template <int HeadDim, int BlockKv, int Waves, WmmaTuning Tuning, bool Wide, class Q, class K, class V, class W>
+void choose_flash_attention_wmma(
+    const Q& q, const K& k, const V& v, const W& out, const AttentionShape& shape, const AttentionOptions& options) {
+    if constexpr (WmmaConfig<HeadDim, BlockKv, Waves, Tuning, Wide, true, Q, K, V, W>::separate_lse_sum)
+        if (!options.lse.data)
+            return launch_flash_attention_wmma<HeadDim, BlockKv, Waves, Tuning, Wide, false>(
+                q, k, v, out, shape, options);
+    launch_flash_attention_wmma<HeadDim, BlockKv, Waves, Tuning, Wide, true>(q, k, v, out, shape, options);
 }
 
 } // namespace detail
@@ -309,9 +323,9 @@ void executeFlashAttentionWmma(
                               detail::wmma_keeps_codes<V_>;
     if constexpr (has_wide)
         if (detail::wmma_rows_wide(k_read, shape.head_dim) && detail::wmma_rows_wide(v_read, shape.head_dim_v))
-            return detail::launch_flash_attention_wmma<head_dim, BlockKv, NumWaves, Tuning, true>(
+            return detail::choose_flash_attention_wmma<head_dim, BlockKv, NumWaves, Tuning, true>(
                 iop::as_read(q), k_read, v_read, o, shape, options);
-    detail::launch_flash_attention_wmma<head_dim, BlockKv, NumWaves, Tuning, false>(
+    detail::choose_flash_attention_wmma<head_dim, BlockKv, NumWaves, Tuning, false>(
         iop::as_read(q), k_read, v_read, o, shape, options);
 }
 

@@ -49,8 +49,10 @@ inline constexpr bool wmma_keeps_codes =
 template <class R> inline constexpr bool wmma_raw16 = iop::is_raw_of<R, bfloat16> || iop::is_raw_of<R, float16>;
 
 // HeadDim: the head_dim of the tiles, at least that of q, k and v. Wide: head_dims are multiples of 8 and the rows of k
-// and v are aligned, so that 8 elements are loaded at once; else, and for chains, elements.
-template <int HeadDim, int BlockKv, int Waves, WmmaTuning Tuning, bool Wide, class Q, class K, class V, class W>
+// and v are aligned, so that 8 elements are loaded at once; else, and for chains, elements. WithLse: lse may be asked
+// for.
+template <int HeadDim, int BlockKv, int Waves, WmmaTuning Tuning, bool Wide, bool WithLse, class Q, class K, class V,
+    class W>
 struct WmmaConfig {
     static_assert(HeadDim % 32 == 0 && HeadDim <= 256, "HEAD_DIM must be a multiple of 32 up to 256");
     static_assert(BlockKv % 16 == 0 && BlockKv <= 64, "BLOCK_KV must be 16, 32, 48 or 64");
@@ -59,7 +61,7 @@ struct WmmaConfig {
     static constexpr int head_dim = HeadDim, block_kv = BlockKv, waves = Waves, threads = 32 * Waves;
     static constexpr int block_q = 16 * Waves;
     static constexpr WmmaTuning tuning = Tuning;
-    static constexpr bool wide = Wide;
+    static constexpr bool wide = Wide, with_lse = WithLse;
     static constexpr int key_tiles = BlockKv / 16, dim_tiles = HeadDim / 16;
     using Query = Q;
     using Key = K;
@@ -99,6 +101,12 @@ struct WmmaConfig {
     // query sees few keys, the roundings of its weights do not average out.
     static constexpr bool split_probability = std::is_same_v<pv_element, bfloat16> && !wmma_raw16<V> && !v_scaled &&
                                               Tuning.probability != WmmaProbability::hardware_cast;
+
+    // o is divided by the sum of the weights as rounded. lse needs that of the unrounded ones: another sum, unless they
+    // are the same anyway. o has the same bits with and without it.
+    static constexpr bool sums_rounded =
+        !v_scaled && (std::is_same_v<pv_element, float16> || Tuning.probability != WmmaProbability::hardware_cast);
+    static constexpr bool separate_lse_sum = WithLse && sums_rounded;
 
     // ---- LDS: two buffers of (K tile, V^T tile, scales); rows padded by 16 bytes, so that the 8 lanes which read 16
     // bytes at a time fall on all 32 banks ----

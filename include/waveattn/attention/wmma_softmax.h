@@ -2,7 +2,8 @@
 //
 // A lane holds, for the query of its column, 8 keys of each 16-key tile; lanes l and l ^ 16 share a query. The state of
 // a query is a reference m (a score that its largest one exceeds by at most the lazy threshold) and, in each of its two
-// lanes, the sum of that lane's probabilities 2^(c (s - m)), c = |scale| log2(e).
+// lanes, the sum of that lane's probabilities 2^(c (s - m)), c = |scale| log2(e), as rounded for the second product;
+// and, for lse, the sum of the same before rounding.
 //
 // The reference moves only when some score exceeds it by more than the threshold; probabilities up to 2^threshold are
 // as exact in bf16 and f16 as those below 1. One comparison of the lane's own maximum decides, so the exchange
@@ -48,7 +49,7 @@ template <class Config> struct WmmaSoftmax {
 
     float c;         // of the lane's query: |scale| log2(e), times the query's quantisation scale
     float threshold; // of s - m, in units of s
-    float sum = 0.f;
+    float sum = 0.f, lse_sum = 0.f;
     // The reference, negated: 8 times where accumulators start from it, else once.
     arch::Vector<float, Config::relative_scores ? 8 : 1> minus_m = {};
 
@@ -87,6 +88,7 @@ template <class Config> struct WmmaSoftmax {
         const float alpha = first ? 0.f : arch::exp2(-c * delta);
         minus_m -= delta;
         sum = arch::fma(sum, alpha, delta - delta); // a NaN or infinite score makes the query NaN
+        if constexpr (Config::separate_lse_sum) lse_sum = arch::fma(lse_sum, alpha, delta - delta);
         if constexpr (Config::relative_scores) {
 #    pragma unroll
             for (int t = 0; t < Config::key_tiles; ++t) s[t] -= delta;
@@ -97,6 +99,13 @@ template <class Config> struct WmmaSoftmax {
 
     // Probabilities of full tiles by packed arithmetic. Overwrites s.
     WAVEATTN_DEVICE void exponentiate_packed(Scores& s, Probabilities& p) {
+        if constexpr (Config::separate_lse_sum) {
+            // By tiles, so that a sum of many keys has few roundings.
+            float tile_sum = 0.f;
+#    pragma unroll
+            for (int i = 0; i < 8 * Config::key_tiles; ++i) tile_sum += arch::exp2(s[i / 8][i % 8] * c);
+            lse_sum = arch::opaque(lse_sum + tile_sum); // now, or the products above would wait in registers
+        }
         const float scale = c * exp2_bf16_scale;
         // All at once, in place: neighbouring registers pair up in dual-issue instructions.
 #    pragma unroll
@@ -118,6 +127,7 @@ template <class Config> struct WmmaSoftmax {
     template <bool Split>
     WAVEATTN_DEVICE void exponentiate(const Scores& s, const Scores& v_scales, Probabilities& p, Probabilities& rest) {
         const float minus_mc = minus_m[0] * c;
+        float tile_sum = 0.f;
 #    pragma unroll
         for (int t = 0; t < Config::key_tiles; ++t)
 #    pragma unroll
@@ -127,6 +137,7 @@ template <class Config> struct WmmaSoftmax {
                 for (int i = 0; i < 2; ++i) {
                     const float score = s[t][2 * r + i];
                     pair[i] = arch::exp2(Config::relative_scores ? score * c : arch::fma(score, c, minus_mc));
+                    if constexpr (Config::separate_lse_sum) tile_sum += pair[i];
                     if constexpr (Config::v_scaled) {
                         sum += pair[i];
                         pair[i] *= v_scales[t][2 * r + i];
@@ -139,13 +150,17 @@ template <class Config> struct WmmaSoftmax {
                 } else
                     p[t][r] = int(pack(pair[0], pair[1]));
             }
+        if constexpr (Config::separate_lse_sum) lse_sum += tile_sum;
     }
 
-    // Sum over both lanes, its reciprocal (0 for a query without visible keys) and the log-sum-exp.
-    WAVEATTN_DEVICE void finish(float& inverse, float& lse) const {
+    // The reciprocal of the sum over both lanes; 0 for a query without visible keys.
+    WAVEATTN_DEVICE float inverse_sum() const {
         const float total = sum + other_half(sum);
-        inverse = total == 0.f ? 0.f : arch::reciprocal(total);
-        lse = total == 0.f ? -arch::infinity : (arch::log2(total) - minus_m[0] * c) * arch::ln2;
+        return total == 0.f ? 0.f : arch::reciprocal(total);
+    }
+    WAVEATTN_DEVICE float log_sum_exp() const {
+        const float own = Config::separate_lse_sum ? lse_sum : sum, total = own + other_half(own);
+        return total == 0.f ? -arch::infinity : (arch::log2(total) - minus_m[0] * c) * arch::ln2;
     }
 
 private:
