@@ -111,8 +111,8 @@ class PagedKVCache:
     def append(self, k: Any, v: Any, sequence: int = 0) -> None:
         """Packs the keys and values of T more tokens, both (T, kv_heads, head_dim) float32, and takes pages for them.
 
-        Raises ValueError where the shapes do not fit, the sequence would exceed ``max_cells`` or no page is free, and then
-        changes nothing. The page table is written by the host: do not append while a captured graph runs.
+        Raises ValueError where the shapes do not fit, the sequence would exceed ``max_cells``, no page is free or the page in
+        use was evicted, and then changes nothing. The page table is written by the host: do not append while a captured graph runs.
         """
         self._check_sequence(sequence)
         if _arrays.is_torch(k):
@@ -133,6 +133,8 @@ class PagedKVCache:
         table = self._table[sequence]
         first, last = length // self.page_size, -(-(length + count) // self.page_size)
         missing = [page for page in range(first, last) if table[page] < 0]
+        if count and length % self.page_size and table[first] < 0:  # a new page would unmask its earlier cells
+            raise ValueError(f"page {first} of sequence {sequence} was evicted before it was full: clear the sequence first")
         if len(missing) > len(self._free):
             raise ValueError(f"{count} tokens need {len(missing)} pages, but {len(self._free)} are free")
         if not count:
@@ -225,6 +227,8 @@ def chunk_attention(
     of ``flash_attention``.
     """
     adapter = _arrays.adapter_of("q", q, stream)
+    if not isinstance(cache, PagedKVCache):
+        raise TypeError(f"cache must be a PagedKVCache, got {type(cache).__name__}")
     if _arrays.is_torch(q):
         from .torch_ops import check_no_gradient
 
@@ -237,8 +241,13 @@ def chunk_attention(
     n_q, heads_q, head_dim = query.shape
     if ids is None and widths is None and (sequences is not None or len(cache.lengths) > 1):
         raise ValueError("widths are needed: the sequences of the cache may have different lengths")
+    selection = None if ids is None else adapter.tensor("ids", ids)
+    if selection is not None and selection.ndim != 2:
+        raise ValueError(f"ids must be ({n_q}, width), got {selection.shape}")
     if max_width is None:
-        max_width = max(cache.lengths) if ids is None else ids.shape[1]
+        max_width = max(cache.lengths) if selection is None else selection.shape[1]
+    if max_width > cache.max_cells and selection is None:
+        raise ValueError(f"max_width must not exceed the {cache.max_cells} cells of a sequence, got {max_width}")
     ordinal = _arrays.place(query.device, device or cache._device)
     _check_device(ordinal)
     if out is None:
@@ -249,6 +258,13 @@ def chunk_attention(
     lse = adapter.empty((n_q, heads_q), q, "float32") if return_lse else None
     if workspace is None:
         workspace = adapter.empty((chunk_workspace(n_q, heads_q, head_dim, max_width),), q)
+    scratch = adapter.tensor("workspace", workspace, writable=True)
+    if scratch.dtype_name != "float32" or scratch.ndim != 1 or (scratch.shape[0] > 1 and scratch.strides[0] != 1):
+        raise ValueError(
+            f"workspace must be contiguous float32 with one axis, got {scratch.dtype_name} {scratch.shape} with strides {scratch.strides}"
+        )
+    if scratch.device != query.device:
+        raise ValueError("workspace must be on the device of q")
 
     def optional(name: str, array: Any, writable: bool = False) -> Any:
         return None if array is None else adapter.tensor(name, array, writable)
@@ -258,12 +274,12 @@ def chunk_attention(
         query,
         adapter.tensor("out", out, writable=True),
         optional("lse", lse, True),
-        optional("ids", ids),
+        selection,
         optional("widths", widths),
         optional("sequences", sequences),
         max_width,
         scale,
-        adapter.tensor("workspace", workspace, writable=True),
+        scratch,
         variant,
         ordinal,
         _arrays.stream_for(adapter, ordinal),

@@ -172,6 +172,38 @@ def test_pages_are_shared_out_and_given_back(torch, card):
         cache.append(k, k, 0)
 
 
+def test_a_page_evicted_before_it_was_full(torch, card):
+    """A new page in its place would show cells that nobody wrote, or those of another sequence."""
+    cache, _ = filled(torch, card, "f16", tokens=(6, 6), page_size=4)
+    token = card.put(torch.randn(1, 2, 64))
+    cache.evict(0, 0)  # full: no harm
+    cache.append(token, token, 0)
+    cache.evict(1, 1)
+    with pytest.raises(ValueError, match="page 1 of sequence 1 was evicted before it was full"):
+        cache.append(token, token, 1)
+    assert cache.lengths == [7, 6]
+    cache.clear(1)
+    cache.append(token, token, 1)
+    assert cache.lengths == [7, 1]
+
+
+def test_arguments_of_another_kind(torch, card):
+    cache, _ = filled(torch, card, tokens=(20,))
+    q = card.put(torch.randn(2, 2, 64))
+    size = waveattn.chunk_workspace(2, 2, 64, 20)
+    for workspace in (torch.empty(size, dtype=torch.float16), torch.empty(1).expand(size), torch.empty(2 * size)[::2]):
+        with pytest.raises(ValueError, match="workspace must be contiguous float32"):
+            waveattn.chunk_attention(q, cache, workspace=card.put(workspace), **card.options)
+    with pytest.raises(ValueError, match="max_width must not exceed"):
+        waveattn.chunk_attention(q, cache, max_width=10**9, **card.options)
+    with pytest.raises(TypeError, match="ids"):
+        waveattn.chunk_attention(q, cache, [[0], [1]], **card.options)
+    with pytest.raises(ValueError, match="ids must be"):
+        waveattn.chunk_attention(q, cache, card.put(torch.zeros(2, dtype=torch.int32)), **card.options)
+    with pytest.raises(TypeError, match="PagedKVCache"):
+        waveattn.chunk_attention(q, None, **card.options)
+
+
 def test_out_and_workspace(torch, card):
     cache, _ = filled(torch, card, tokens=(20,))
     q = card.put(torch.randn(2, 2, 64))
