@@ -103,6 +103,36 @@ def test_sdpa_plug_in_is_on_only_while_activated(torch, place, qkv, reference):
     assert F.scaled_dot_product_attention is original
 
 
+def test_sdpa_plug_in_leaves_to_torch_what_only_torch_takes(torch, place, qkv, monkeypatch):
+    import torch.nn.functional as F
+
+    from waveattn.integrations import torch_sdpa
+
+    original = F.scaled_dot_product_attention
+    strided = torch.rand(1, 2, 6, 64, device=qkv[0].device)[..., ::2]
+    one = strided[:, :, :1]
+    with place.chosen(), torch_sdpa.activated(cpu=place.emulated):
+        active = F.scaled_dot_product_attention
+        assert torch.equal(active(strided, strided, strided), original(strided, strided, strided))
+        pair = torch.rand(2, 2, 6, 32, device=strided.device)
+        assert active(pair, one, one).shape == (2, 2, 6, 32)  # torch broadcasts batches
+        with pytest.raises(RuntimeError, match="size"):
+            active(*qkv)  # grouped heads without enable_gqa are torch's error
+        with torch_sdpa.activated(cpu=False):
+            pass
+        assert F.scaled_dot_product_attention is active and torch_sdpa._cpu == place.emulated
+
+        def fail(*args, **options):
+            raise RuntimeError("no kernels")
+
+        monkeypatch.setattr(torch_sdpa.compat, "scaled_dot_product_attention", fail)
+        with pytest.raises(RuntimeError, match="no kernels"):
+            active(pair, pair, pair)
+        monkeypatch.setattr(torch_sdpa, "_has_kernels", lambda tensor: False)  # a GPU of another target
+        assert active(pair, pair, pair).shape == pair.shape
+    assert F.scaled_dot_product_attention is original
+
+
 def test_transformers_plug_in(torch, place):
     transformers = pytest.importorskip("transformers", reason="transformers is not installed")
     from waveattn.integrations import transformers as plug_in

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from .. import compat
+from .. import _runtime, compat
 
 _original = F.scaled_dot_product_attention
 _cpu = False
@@ -29,6 +29,15 @@ def _covers(query: Any, key: Any, value: Any, attn_mask: Any, dropout_p: float) 
     if torch.is_grad_enabled() and any(t.requires_grad for t in tensors):
         return False
     return bool(query.is_cuda or (_cpu and query.is_cpu))
+
+
+def _has_kernels(tensor: Any) -> bool:
+    if tensor.is_cpu:
+        return True
+    try:
+        return torch.version.hip is not None and _runtime.target(_runtime.require_gpu(tensor.get_device())) != "unsupported"
+    except RuntimeError:
+        return False
 
 
 def _attention(
@@ -46,8 +55,11 @@ def _attention(
             return compat.scaled_dot_product_attention(
                 query, key, value, is_causal=is_causal, scale=scale, enable_gqa=enable_gqa
             )
-        except NotImplementedError:
+        except (NotImplementedError, TypeError, ValueError):  # torch takes more layouts, broadcasts, and has its own errors
             pass
+        except RuntimeError:
+            if _has_kernels(query):
+                raise
     return _original(
         query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
     )
@@ -67,9 +79,11 @@ def deactivate() -> None:
 
 @contextlib.contextmanager
 def activated(*, cpu: bool = False) -> Iterator[None]:
-    """``activate`` for a block."""
+    """``activate`` for a block; what was active before is active again after it."""
+    global _cpu
+    previous = F.scaled_dot_product_attention, _cpu
     activate(cpu=cpu)
     try:
         yield
     finally:
-        deactivate()
+        F.scaled_dot_product_attention, _cpu = previous
