@@ -47,6 +47,7 @@ class TorchAdapter(Adapter):
         self.torch = torch
         self.codes = {getattr(torch, name): code for name, code in _codes.items() if hasattr(torch, name)}
         self.hip = torch.version.hip is not None
+        self.fake = torch._subclasses.FakeTensor
 
     def tensor(self, name: str, array: Any, writable: bool = False) -> _core.Tensor:
         if not isinstance(array, self.torch.Tensor):
@@ -62,6 +63,10 @@ class TorchAdapter(Adapter):
             ordinal = array.get_device()
         else:
             raise ValueError(f"{name} is on {array.device}; tensors must be on an AMD GPU ('cuda' in torch) or on the CPU")
+        if isinstance(array, self.fake):
+            raise NotImplementedError(
+                f"{name} is a FakeTensor, without memory; flash_attention, decode and softmax of tensors can be traced, this cannot"
+            )
         return _core.Tensor(array.data_ptr(), array.shape, array.stride(), code, ordinal)
 
     def empty(self, shape: Sequence[int], like: Any, dtype: str | None = None) -> Any:
@@ -71,11 +76,31 @@ class TorchAdapter(Adapter):
         return int(self.torch.cuda.current_stream(ordinal).cuda_stream)
 
 
+def _empty_numpy(shape: Sequence[int], dtype: Any) -> Any:
+    """A new numpy array; bf16 and fp8, which numpy knows by name only after ml_dtypes was imported, included."""
+    import numpy
+
+    try:
+        return numpy.empty(shape, dtype=dtype)
+    except TypeError:
+        pass
+    try:
+        import ml_dtypes
+
+        return numpy.empty(shape, dtype=getattr(ml_dtypes, dtype))
+    except ImportError:
+        raise NotImplementedError(
+            f"numpy has no {dtype} without ml_dtypes: install that, or use arrays of a framework that has it"
+        ) from None
+
+
 class NumpyAdapter(Adapter):
     def tensor(self, name: str, array: Any, writable: bool = False) -> _core.Tensor:
         numpy = sys.modules["numpy"]
         if not isinstance(array, numpy.ndarray):
             raise TypeError(f"{name} must be a numpy.ndarray like the first argument, got {type(array).__name__}")
+        if isinstance(array, numpy.ma.MaskedArray):
+            raise TypeError(f"{name} is a masked array, whose mask no kernel looks at")
         code = _codes.get(array.dtype.name)
         if code is None:
             raise _unsupported_dtype(name, array.dtype)
@@ -90,7 +115,7 @@ class NumpyAdapter(Adapter):
         return _core.Tensor(pointer, array.shape, [stride // size for stride in array.strides], code, HOST, not writable)
 
     def empty(self, shape: Sequence[int], like: Any, dtype: str | None = None) -> Any:
-        return sys.modules["numpy"].empty(shape, dtype=like.dtype if dtype is None else dtype)
+        return _empty_numpy(shape, like.dtype if dtype is None else dtype)
 
 
 # Device types of DLPack: CPU memory, plain or pinned, and ROCm.
@@ -143,21 +168,7 @@ class DLPackAdapter(Adapter):
 
     def empty(self, shape: Sequence[int], like: Any, dtype: str | None = None) -> Any:
         if int(like.__dlpack_device__()[0]) in _HOST_KINDS:
-            import numpy
-
-            name = dtype or _core.dtype_names[self.tensor("q", like).dtype]
-            try:
-                return numpy.empty(shape, dtype=name)
-            except TypeError:
-                pass
-            try:
-                import ml_dtypes
-
-                return numpy.empty(shape, dtype=getattr(ml_dtypes, name))
-            except ImportError:
-                raise NotImplementedError(
-                    f"numpy has no {name} without ml_dtypes: install that, or pass out= with an array of your framework"
-                ) from None
+            return _empty_numpy(shape, dtype or _core.dtype_names[self.tensor("q", like).dtype])
         if hasattr(like, "__array_namespace__"):
             namespace = like.__array_namespace__()
             array = namespace.empty(tuple(shape), dtype=like.dtype if dtype is None else getattr(namespace, dtype), device=like.device)

@@ -101,9 +101,15 @@ def emulated_ordinal(target: str | None) -> int:
     """The emulated device of a target, by default that of WAVEATTN_EMULATED_DEVICE. Warns once per process."""
     global _warned
     ordinals = _emulated_ordinals()
+    if not ordinals:
+        raise RuntimeError(f"the emulator {emulator_path()} has no devices; GFXEMU_DEVICES is {os.environ.get('GFXEMU_DEVICES', '')!r}")
+    if target is not None and not isinstance(target, str):
+        raise TypeError(f"device must be a string, the name of an emulated target ({', '.join(ordinals)}), got {target!r}")
+    if target == "":
+        raise ValueError(f"device must be one of the emulated targets {', '.join(ordinals)}, got ''")
     name = target or os.environ.get("WAVEATTN_EMULATED_DEVICE") or DEFAULT_EMULATED_TARGET
     if name not in ordinals:
-        if target is None and "WAVEATTN_EMULATED_DEVICE" not in os.environ and ordinals:
+        if target is None and not os.environ.get("WAVEATTN_EMULATED_DEVICE"):
             name = next(iter(ordinals))  # GFXEMU_DEVICES chose devices without the default one
         else:
             raise ValueError(f"device must be one of the emulated targets {', '.join(ordinals)}, got {name!r}")
@@ -144,7 +150,7 @@ def devices() -> list[dict[str, Any]]:
     ``wave_size``, ``compute_units`` and ``emulated``. A GPU whose ``target`` is ``"unsupported"`` is listed, but no
     kernel runs on it. Loads the runtimes at the first call; never raises.
     """
-    return gpu_devices() + list(emulated_devices())
+    return [dict(entry) for entry in (*gpu_devices(), *emulated_devices())]
 
 
 def is_available() -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -29,13 +30,14 @@ class _QuantizedKVCache:
         head_dim_v: int | None = None,
         device: str | None = None,
     ) -> None:
-        for name, value in (("batch", batch), ("heads", heads), ("capacity", capacity), ("head_dim", head_dim)):
+        head_dim_v = head_dim if head_dim_v is None else head_dim_v
+        sizes = {"batch": batch, "heads": heads, "capacity": capacity, "head_dim": head_dim, "head_dim_v": head_dim_v}
+        for name, value in sizes.items():
             if value <= 0:
                 raise ValueError(f"{name} must be positive, got {value}")
         self._adapter = _arrays.adapter_of("like", like, None)
         self._device = device
         self._check_target(_arrays.place(self._adapter.tensor("like", like).device, device))
-        head_dim_v = head_dim_v or head_dim
         self.k_codes = self._adapter.empty((batch, heads, capacity, head_dim), like, self.dtype)
         self.v_codes = self._adapter.empty((batch, heads, capacity, head_dim_v), like, self.dtype)
         self.k_scale = self._adapter.empty((batch, heads, capacity), like, "float32")
@@ -81,6 +83,7 @@ class _QuantizedKVCache:
 
     def truncate(self, length: int) -> None:
         """Forgets the tokens from ``length`` on."""
+        length = operator.index(length)
         if not 0 <= length <= self.length:
             raise ValueError(f"length must be between 0 and {self.length}, got {length}")
         self.length = length

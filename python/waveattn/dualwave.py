@@ -39,7 +39,7 @@ def attend(
             raise ValueError("torch tensors run on torch's current stream; use torch.cuda.stream() instead of stream=")
         from .torch_ops import check_no_gradient
 
-        check_no_gradient(q, k, v)
+        check_no_gradient(q, k, v, out)
     problem = _core.AttentionProblem(
         adapter.tensor("q", q), adapter.tensor("k", k), adapter.tensor("v", v), causal, scale, layout
     )

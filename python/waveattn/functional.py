@@ -24,6 +24,9 @@ def _run_attention(
     device: str | None,
 ) -> tuple[Any, Any]:
     if getattr(q, "dtype", None) != getattr(k, "dtype", None) or getattr(q, "dtype", None) != getattr(v, "dtype", None):
+        for name, other in (("k", k), ("v", v)):
+            if _arrays.is_torch(other) != _arrays.is_torch(q):
+                raise TypeError(f"{name} must be of the framework of q, {type(q).__module__}, got {type(other).__module__}.{type(other).__name__}")
         names = [str(getattr(x, "dtype", type(x).__name__)) for x in (q, k, v)]
         raise TypeError(f"q, k and v must be tensors of the same dtype, got {', '.join(names)}")
     problem = _core.AttentionProblem(
@@ -42,6 +45,19 @@ def _run_attention(
     if problem.batch and problem.heads_q and problem.q_len:
         chosen.run(problem, ordinal, _arrays.stream_for(adapter, ordinal))
     return out, lse
+
+
+def _check_options(*, causal: Any, layout: Any, backend: Any, scale: Any, device: Any) -> None:
+    """Types of the options, in words of this function: torch's dispatcher and the extension speak of signatures."""
+    if causal is not None and not isinstance(causal, str):
+        raise TypeError(f"causal must be None, 'top_left' (as torch) or 'bottom_right' (as flash-attn), got {causal!r}")
+    for name, value in (("layout", layout), ("backend", backend)):
+        if not isinstance(value, str):
+            raise TypeError(f"{name} must be a string, got {value!r}")
+    if isinstance(scale, (str, bytes, list, tuple)):
+        raise TypeError(f"scale must be a number, got {scale!r}")
+    if device is not None and not isinstance(device, str):
+        raise TypeError(f"device must be the name of an emulated target, such as 'gfx942', got {device!r}")
 
 
 def flash_attention(
@@ -97,7 +113,10 @@ def flash_attention(
     NotImplementedError for what no kernel covers, and for tensors that require a gradient; RuntimeError where a device
     or the HIP runtime is missing or fails.
     """
+    _check_options(causal=causal, layout=layout, backend=backend, scale=scale, device=device)
     if type(k).__name__ in ("Int8KVCache", "Fp8KVCache"):
+        if (basis, xcd_swizzle) != ("online", "auto"):
+            raise NotImplementedError("attention over a cache has no basis and no xcd_swizzle")
         from . import cached
 
         if v is not None:
@@ -118,6 +137,8 @@ def flash_attention(
         )
     if v is None:
         raise TypeError("v is missing: only caches hold keys and values")
+    if scores != "auto":
+        raise NotImplementedError(f"scores={scores!r} is a setting of attention over an Int8KVCache or Fp8KVCache")
     if (basis, xcd_swizzle) != ("online", "auto"):
         from . import dualwave
 

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from conftest import FULL, attention_oracle, largest_difference
+from conftest import FULL, attention_oracle, largest_difference, run_python
 
 import waveattn
 
@@ -220,6 +220,28 @@ def test_numpy_caches(place, numpy_only):
     out = waveattn.decode(q, cache, **place.options)
     back = cache.k_codes[:, :, :6] * cache.k_scale[:, :, :6, None].astype(np.float64)
     assert largest_difference(out, attention_oracle(q, back, back)[0]) <= 1e-5
+
+
+def test_numpy_fp8_caches_need_no_import_of_ml_dtypes(numpy_only):
+    pytest.importorskip("ml_dtypes", reason="ml_dtypes is not installed")
+    code = """
+import sys, numpy, waveattn
+assert "ml_dtypes" not in sys.modules
+print(waveattn.Fp8KVCache(1, 1, 4, 64, like=numpy.zeros(1, numpy.float32), device="gfx950").k_codes.dtype)
+"""
+    assert "float8_e4m3fn" in run_python(code).stdout
+
+
+def test_sizes_of_caches(torch, place):
+    q = place.put(torch.rand(1, 1, 1, 32))
+    for head_dim_v in (0, -3):
+        with pytest.raises(ValueError, match="head_dim_v must be positive"):
+            waveattn.Int8KVCache(1, 1, 4, 32, like=q, head_dim_v=head_dim_v, **place.options)
+    cache = waveattn.Int8KVCache(1, 1, 4, 32, like=q, **place.options)
+    cache.append(q, q)
+    with pytest.raises(TypeError):
+        cache.truncate(0.5)
+    assert cache.length == 1
 
 
 def test_a_wrong_scale_stride_would_be_noticed(torch, place):

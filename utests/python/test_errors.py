@@ -113,6 +113,74 @@ def test_names(place, qkv, options, words):
         call(place, *qkv, **options)
 
 
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"causal": True}, TypeError, "causal must be None, 'top_left' .* got True"),
+        ({"layout": None}, TypeError, "layout must be a string"),
+        ({"backend": 1}, TypeError, "backend must be a string"),
+        ({"scale": "1"}, TypeError, "scale must be a number"),
+        ({"scores": "quantized"}, NotImplementedError, "scores"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["torch", "numpy"])
+def test_options_of_another_type(place, qkv, options, error, words, kind):
+    tensors = [t.cpu().numpy() for t in qkv] if kind == "numpy" else qkv
+    with pytest.raises(error, match=words):
+        waveattn.flash_attention(*tensors, **options)
+
+
+def test_device_is_the_name_of_a_target(numpy_only):
+    q = np.zeros((1, 1, 2, 8), np.float32)
+    for device, error in ((0, TypeError), (["gfx942"], TypeError), ("", ValueError)):
+        with pytest.raises(error, match="device must be"):
+            waveattn.flash_attention(q, q, q, device=device)
+    with pytest.raises(TypeError, match="device must be"):
+        waveattn.softmax(q, device=0)
+
+
+def test_settings_of_other_operations(torch, place, qkv):
+    cache = waveattn.Int8KVCache(1, 2, 5, 32, like=qkv[0], **place.options)
+    with pytest.raises(NotImplementedError, match="basis"):
+        waveattn.flash_attention(qkv[0], cache, basis="pinned", **place.options)
+
+
+def test_frameworks_are_not_mixed(place, qkv, numpy_only):
+    q, k, v = qkv
+    with pytest.raises(TypeError, match="k must be of the framework of q, numpy, got torch"):
+        waveattn.flash_attention(q.numpy(), k, v)
+    with pytest.raises(TypeError, match="mask"):
+        waveattn.flash_attention(*(np.ma.masked_array(t.numpy(), mask=True) for t in qkv))
+
+
+def test_a_tensor_without_memory(torch, place, qkv, numpy_only):
+    from torch._subclasses import FakeTensorMode
+
+    cache = waveattn.Int8KVCache(1, 2, 5, 32, like=qkv[0], **place.options)
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        token = torch.empty(1, 2, 1, 32)
+        with pytest.raises(NotImplementedError, match="k is a FakeTensor"):
+            cache.append(token, token)
+
+
+def test_answers_of_devices_belong_to_the_caller():
+    waveattn.devices()[0]["target"] = "changed"
+    assert waveattn.devices()[0]["target"] != "changed"
+
+
+def test_an_emulator_without_devices(numpy_only):
+    code = """
+import numpy, waveattn
+x = numpy.zeros((1, 1, 2, 8), numpy.float32)
+try:
+    waveattn.flash_attention(x, x, x)
+except RuntimeError as error:
+    assert "GFXEMU_DEVICES is 'junk'" in str(error), error
+    print("said so")
+"""
+    assert "said so" in run_python(code, GFXEMU_DEVICES="junk").stdout
+
+
 def test_a_last_stride_other_than_one(torch, place, qkv):
     q, k, v = qkv
     with pytest.raises(ValueError, match="k must have a last stride of 1"):
