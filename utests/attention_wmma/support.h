@@ -7,8 +7,8 @@
 // the budget below is half of that worst case. For uniform [-1, 1] the library promises 1.5e-3.
 //
 // lse has a sum of its own, of unrounded weights, so its error is that of the scores and of fp32. With u = 2^-24:
-//   scores    fp32 sums of D exact products, the reference m added: at most (D + 1) u of sum |q k| c, as good as
-//             independent roundings some sqrt(D) u of it: 5e-7 for uniform, 5e-6 for gaussian inputs of D = 64,
+//   scores    fp32 sums of D exact products, the reference m added: at most (D + 1) u of scale sum |q k|, as good as
+//             independent roundings some sqrt(D) u of it: 1e-6 for uniform, 2.4e-6 for gaussian inputs of D = 64,
 //             and different for each key
 //   weights   2^x by v_exp_f32, 1 ulp of 2 u; x = s c rounded: u |x| 2^x, below 8 u 2^x (x < 8, the lazy threshold)
 //   sum       the terms of a tile, then one addition a tile: (BLOCK_KV / 2 + tiles + 1) u, and 2 u a rescale
