@@ -18,7 +18,7 @@ constexpr WmmaTuning tuning_of(std::string_view variant, int head_dim) {
     if (variant == "v_in_registers") tuning.v = WmmaV::transposed_registers;
     // Registers without spills.
     if (variant == "v_in_registers") tuning.waves_per_simd = head_dim == 64 ? 9 : 6;
-    if (tuning.v == WmmaV::scattered_lds && head_dim == 64) tuning.waves_per_simd = 10;
+    if ((tuning.v == WmmaV::scattered_lds || variant == "eager") && head_dim == 64) tuning.waves_per_simd = 10;
     return tuning;
 }
 
