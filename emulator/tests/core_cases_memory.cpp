@@ -99,8 +99,7 @@ void memory_cases() {
             for (int i = 0; i < 48; i++) s[i / 4][i % 4] = a[t * 48 + i] + (uint32_t)(i / 4);
             for (int i = 0; i < n; i++)
                 for (int e = 0; e < 4; e++) s[(i * 5 + t) % 12][e] += s[(i + t) % 12][e];
-            for (int i = 0; i < 48; i++)
-                CHECK(o[t * 48 + i] == s[(i / 4 + n) % 12][i % 4], "lane %d word %d", t, i);
+            for (int i = 0; i < 48; i++) CHECK(o[t * 48 + i] == s[(i / 4 + n) % 12][i % 4], "lane %d word %d", t, i);
         }
     });
     test("flat_stack", [&] {

@@ -108,6 +108,8 @@ void add_vector_float(std::vector<Case>& cases) {
     CASE_AS(f32, "v_fmac_f32", "*", "v_fmac_f32 D, A, B", "uuu", std::fma(x.fa(), x.fb(), x.fd()));
     CASE_AS(f32, "v_fmaak_f32", "*", "v_fmaak_f32 D, A, B, 0x3fc00000", "uuu", std::fma(x.fa(), x.fb(), 1.5f));
     CASE_AS(f32, "v_fmamk_f32", "*", "v_fmamk_f32 D, A, 0x3fc00000, B", "uuu", std::fma(x.fa(), 1.5f, x.fb()));
+    CASE_AS(f32, "v_fma_mix_f32", "*", "v_fma_mix_f32 D, A, B, C op_sel:[1,0,0] op_sel_hi:[1,0,0]", "uuuu",
+        std::fma(float(half(x.A() >> 16)), x.fb(), x.fc()));
     CASE_AS(f32, "v_min_f32", "*", "v_min_f32 D, A, B / v_min_f32 D, A, B / v_min_num_f32 D, A, B", "uuu",
         min_number(x.fa(), x.fb()));
     CASE_AS(f32, "v_max_f32", "*", "v_max_f32 D, A, B / v_max_f32 D, A, B / v_max_num_f32 D, A, B", "uuu",
@@ -157,6 +159,7 @@ void add_vector_float(std::vector<Case>& cases) {
             to_half(std::fma(half(x.A() >> 16), half(x.B() >> 16), half(x.C() >> 16))) << 16));
     // The order of the sums is not documented: the inputs of `approx` keep cancellation out.
     CASE_AS(approx, "v_dot2_f32_f16", "gfx9 gfx10 gfx12", "v_dot2_f32_f16 D, A, B, C", "uuuu", dot(half, x));
+    CASE_AS(approx, "v_dot2c_f32_f16", "gfx9 gfx10", "v_mov_b32 D, C\n v_dot2c_f32_f16 D, A, B", "uuuu", dot(half, x));
     CASE_AS(approx, "v_dot2_f32_bf16", "gfx12", "v_dot2_f32_bf16 D, A, B, C", "uuuu", dot(brain, x));
     CASE_AS(approx, "v_dot2c_f32_bf16", "gfx950", "v_mov_b32 D, C\n v_dot2c_f32_bf16 D, A, B", "uuuu", dot(brain, x));
     add_conversions(cases);
@@ -177,6 +180,7 @@ void add_vector_compare(std::vector<Case>& cases) {
         {"i64", 'U', [=](const In& x) { return three_way(i64(x.a), i64(x.b)); }},
         {"u64", 'U', [=](const In& x) { return three_way(x.a, x.b); }},
         {"f32", 'u', [=](const In& x) { return three_way(x.fa(), x.fb()); }},
+        {"f16", 'u', [=](const In& x) { return three_way(half(x.A()), half(x.B())); }},
     };
     struct Condition {
         const char* name;
@@ -191,6 +195,7 @@ void add_vector_compare(std::vector<Case>& cases) {
         {"eq", false, true, [](int o) { return o == 0; }},
         {"ne", false, false, [](int o) { return o != 0; }},
         {"lg", true, false, [](int o) { return o == -1 || o == 1; }},
+        {"nlg", true, false, [](int o) { return o == 0 || o == 2; }},
         {"neq", true, false, [](int o) { return o != 0; }},
         {"nlt", true, false, [](int o) { return o != -1; }},
         {"nle", true, false, [](int o) { return o != -1 && o != 0; }},

@@ -41,6 +41,12 @@ u32 permuted(u32 a, u32 b, u32 select) {
     }
     return r;
 }
+// Four signed bytes of each, and the accumulator; wraps.
+u32 dot4(const In& x) {
+    u32 sum = x.C();
+    for (int k = 0; k < 32; k += 8) sum += u32(int8_t(x.A() >> k) * int8_t(x.B() >> k));
+    return sum;
+}
 template <class T> T middle(T a, T b, T c) { return std::max(std::min(a, b), std::min(std::max(a, b), c)); }
 
 } // namespace
@@ -105,6 +111,11 @@ void add_vector_integer(std::vector<Case>& cases) {
     CASE("v_mad_u64_u32", "*",
         "v_mad_u64_u32 D, VCC, A, B, C / v_mad_u64_u32 D, VCC, A, B, C / v_mad_co_u64_u32 D, VCC, A, B, C", "UuuU",
         {u64(x.A()) * x.B() + x.c, u64(x.A()) * x.B() + x.c < x.c});
+    CASE("v_mad_i64_i32", "*",
+        "v_mad_i64_i32 D, VCC, A, B, C / v_mad_i64_i32 D, VCC, A, B, C / v_mad_co_i64_i32 D, VCC, A, B, C", "UuuU",
+        u64(i64(x.ia()) * x.ib()) + x.c);
+    CASE("v_dot4c_i32_i8", "gfx9 gfx10", "v_mov_b32 D, C\n v_dot4c_i32_i8 D, A, B", "uuuu", u64(u32(dot4(x))));
+    CASE("v_dot4_i32_iu8", "gfx12", "v_dot4_i32_iu8 D, A, B, C neg_lo:[1,1,0]", "uuuu", u64(u32(dot4(x))));
     CASE("v_min_u32", "*", "v_min_u32 D, A, B", "uuu", std::min(x.A(), x.B()));
     CASE("v_max_u32", "*", "v_max_u32 D, A, B", "uuu", std::max(x.A(), x.B()));
     CASE("v_min_i32", "*", "v_min_i32 D, A, B", "uuu", u64(u32(std::min(x.ia(), x.ib()))));

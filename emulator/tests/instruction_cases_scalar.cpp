@@ -28,6 +28,11 @@ void add_scalar(std::vector<Case>& cases) {
     CASE("s_movk_i32", "*", "s_movk_i32 D, 0x8003", "uu", u64(0xffff8003u));
     CASE("s_not_b32", "*", "s_not_b32 D, A", "uu", nonzero(~x.A()));
     CASE("s_brev_b32", "*", "s_brev_b32 D, A", "uu", reversed(x.A()));
+    CASE("s_flbit_i32_b32", "*", renamed("s_flbit_i32_b32", "s_clz_i32_u32", " D, A"), "uu",
+        u64(x.A() ? u32(std::countl_zero(x.A())) : ~0u));
+    CASE("s_ff1_i32_b32", "*", renamed("s_ff1_i32_b32", "s_ctz_i32_b32", " D, A"), "uu",
+        u64(x.A() ? u32(std::countr_zero(x.A())) : ~0u));
+    CASE("s_bcnt1_i32_b32", "*", "s_bcnt1_i32_b32 D, A", "uu", nonzero(u32(std::popcount(x.A()))));
     CASE("s_abs_i32", "*", "s_abs_i32 D, A", "uu", nonzero(x.ia() < 0 ? 0 - x.A() : x.A()));
     CASE("s_and_b32", "*", "s_and_b32 D, A, B", "uuu", nonzero(x.A() & x.B()));
     CASE("s_or_b32", "*", "s_or_b32 D, A, B", "uuu", nonzero(x.A() | x.B()));
@@ -123,6 +128,33 @@ void add_scalar(std::vector<Case>& cases) {
         u64(std::isnan(x.fa()) || x.fa() < 0 ? 0
             : x.fa() >= 4294967296.0f        ? ~0u
                                              : u32(x.fa())));
+    struct FloatCondition {
+        const char* name;
+        bool (*holds)(float a, float b);
+    };
+    const FloatCondition float_conditions[] = {
+        {"lt", [](float a, float b) { return a < b; }},
+        {"le", [](float a, float b) { return a <= b; }},
+        {"gt", [](float a, float b) { return a > b; }},
+        {"ge", [](float a, float b) { return a >= b; }},
+        {"eq", [](float a, float b) { return a == b; }},
+        {"lg", [](float a, float b) { return a < b || a > b; }},
+        {"nlt", [](float a, float b) { return !(a < b); }},
+        {"nle", [](float a, float b) { return !(a <= b); }},
+        {"ngt", [](float a, float b) { return !(a > b); }},
+        {"nge", [](float a, float b) { return !(a >= b); }},
+        {"neq", [](float a, float b) { return a != b; }},
+        {"nlg", [](float a, float b) { return !(a < b || a > b); }},
+        {"o", [](float a, float b) { return a == a && b == b; }},
+        {"u", [](float a, float b) { return a != a || b != b; }},
+    };
+    for (auto& c : float_conditions) {
+        std::string name = std::string("s_cmp_") + c.name + "_f32";
+        cases.push_back({name, "gfx12", "s_mov_b32 D, 0\n " + name + " A, B", "uuu",
+            [holds = c.holds](const In& x) { return Out(u64(0), holds(x.fa(), x.fb())); }});
+    }
+    CASE_AS(approx, "v_s_log_f32", "gfx12", "v_s_log_f32 D, A", "uu", std::log2(x.fa()));
+    CASE_AS(approx, "v_s_exp_f32", "gfx12", "v_s_exp_f32 D, A", "uu", std::exp2(x.fa()));
     CASE_AS(approx, "v_s_rcp_f32", "gfx12", "v_s_rcp_f32 D, A", "uu", 1.0f / x.fa());
 
     // Branches, and the instructions that save EXEC (its bits are A's in the lanes that the kernel has).

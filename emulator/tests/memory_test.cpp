@@ -47,7 +47,7 @@ const Size stores[] = {
     {"short_d16_hi", "b16_d16_hi", "d16_hi_b16", 2, false, 2},
 };
 
-enum class Space { global, flat, lds };
+enum class Space { global, flat, buffer, lds };
 
 struct Test {
     std::string name, kernel;
@@ -65,7 +65,10 @@ std::string wait(const std::string& target) {
 std::string mnemonic(const std::string& target, Space space, const Size& size, bool store) {
     std::string name = gfx12(target) ? size.new_name : space == Space::lds ? size.old_lds : size.old_name;
     if (space != Space::lds)
-        return std::string(space == Space::flat ? "flat" : "global") + (store ? "_store_" : "_load_") + name;
+        return std::string(space == Space::flat     ? "flat"
+                           : space == Space::buffer ? "buffer"
+                                                    : "global") +
+               (store ? "_store_" : "_load_") + name;
     if (gfx12(target) && size.half && !store) // ds_load_u8_d16_hi, as before
         name = size.old_lds;
     if (gfx12(target) && size.half && store) name = size.old_lds;
@@ -77,11 +80,10 @@ Test make_test(const std::string& target, Space space, const Size& size, bool st
     std::string name = mnemonic(target, space, size, store), words = std::to_string((size.bytes + 3) / 4);
     std::string data =
         size.bytes > 4 ? "typedef u32 V __attribute__((ext_vector_type(" + words + ")));" : "typedef u32 V;";
-    std::string off = space == Space::global ? ", off" : "", text, use;
-    if (store)
-        text = name + " %0, %1" + off + " offset:16";
-    else
-        text = name + " %0, %1" + off + " offset:16";
+    std::string off = space == Space::global   ? ", off"
+                      : space == Space::buffer ? gfx12(target) ? ", %2, null offen" : ", %2, 0 offen"
+                                               : "";
+    std::string text = name + " %0, %1" + off + " offset:16";
     std::string s = "KERNEL k" + std::to_string(index) + "(const u32* in, u32* out) { " + data + " int t = TX;\n";
     s += "  V d; __builtin_memcpy(&d, " + std::string(store ? "in + 4 * t" : "out + 4 * t") + ", sizeof d);\n";
     if (space == Space::lds) {
@@ -89,10 +91,18 @@ Test make_test(const std::string& target, Space space, const Size& size, bool st
              "u32*)lds + 16 * t;\n";
         s += "  for (int k = 0; k < 4; ++k) lds[4 * t + 4 + k] = " + std::string(store ? "out" : "in") +
              "[4 * t + k];\n  SYNC();\n";
+    } else if (space == Space::buffer) { // raw buffers: bounds in bytes
+        const char* flags = target == "gfx942" || target == "gfx950" ? "0x00027000" : "0x31014000";
+        s += std::string("  u64 base = (u64)") + (store ? "out" : "in") + " - 16; u32 a = 16 * t;\n";
+        s += std::string("  u32x4 r = {(u32)base, (u32)(base >> 32) & 0xffff, 16 + 1024, ") + flags + "};\n";
     } else {
         s += std::string("  u64 a = (u64)(") + (store ? "out" : "in") + " + 4 * t) - 16;\n";
     }
-    std::string operands = store ? " : : \"v\"(a), \"v\"(d) : \"memory\"" : " : \"+&v\"(d) : \"v\"(a) : \"memory\"";
+    std::string resource = space == Space::buffer ? ", \"s\"(r)" : "";
+    // A store names the address first, but to a buffer the data.
+    std::string operands = store ? " : : \"v\"(a), \"v\"(d)" : " : \"+&v\"(d) : \"v\"(a)";
+    if (store && space == Space::buffer) operands = " : : \"v\"(d), \"v\"(a)";
+    operands += resource + " : \"memory\"";
     s += "  asm volatile(\"" + text + "\\n " + wait(target) + "\"" + operands + ");\n";
     if (store && space == Space::lds)
         s += "  for (int k = 0; k < 4; ++k) out[4 * t + k] = ((volatile LDS u32*)lds)[4 * t + 4 + k];\n";
@@ -220,7 +230,7 @@ bool run_scalar_load(CodeObject& code, size_t index, const std::string& name, un
 int main(int argc, char** argv) {
     std::string target = argc > 1 ? argv[1] : "gfx1030", source;
     std::vector<Test> tests;
-    for (Space space : {Space::global, Space::flat, Space::lds}) {
+    for (Space space : {Space::global, Space::flat, Space::buffer, Space::lds}) {
         for (auto& z : loads) tests.push_back(make_test(target, space, z, false, tests.size()));
         for (auto& z : stores) tests.push_back(make_test(target, space, z, true, tests.size()));
     }
