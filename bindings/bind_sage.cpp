@@ -68,6 +68,13 @@ void check_packed(const SageCall& call, const std::optional<Tensor>& cu_q, const
             (*cu)->dtype == DType::int32, "cu_seqlens must have dtype int32, got ", dtype_name((*cu)->dtype));
         require((*cu)->rank == 1 && (*cu)->shape[0] == call.options.packed.count + 1 && (*cu)->stride[0] == 1,
             "cu_seqlens must be contiguous, one more than there are sequences, and as many for q as for k");
+        if ((*cu)->device != host_memory) continue; // on a GPU they are the caller's word
+        const auto* offsets = static_cast<const std::int32_t*>((*cu)->data);
+        const std::int64_t tokens = cu == &cu_q ? call.shape.q_len : call.shape.kv_len;
+        for (std::int64_t i = 0; i <= call.options.packed.count; ++i)
+            require(offsets[i] >= (i ? offsets[i - 1] : 0) && offsets[i] <= tokens,
+                "cu_seqlens must not decrease and stay within the ", tokens, " tokens, got ", offsets[i], " at index ",
+                i);
     }
 }
 void check_buffer(const SageCall& call, const Tensor& buffer) {

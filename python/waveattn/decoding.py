@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from . import _arrays, _core, _runtime
-from .functional import Causal
+from .functional import Causal, check_options
 
 
 class _QuantizedKVCache:
@@ -158,8 +158,8 @@ def run_decode(
         causal,
         scale,
     )
-    if splits < 0:
-        raise ValueError(f"splits must not be negative, got {splits}")
+    if not 0 <= splits <= 1024:
+        raise ValueError(f"splits must be from 0 to 1024, got {splits}")
     ordinal = _arrays.place(call.device, device)
     splits, floats = call.workspace(splits, ordinal)
     shape = tuple(q.shape)
@@ -201,11 +201,13 @@ def decode(
     ``kv_len``: look at the first so many tokens only (default: all of a tensor, the length in use of a cache).
     ``kv_lens``: int32 (B), on the device of q: a length for each batch entry, none above ``kv_len``.
     ``causal``: as ``flash_attention``; with ``"bottom_right"`` the queries are the newest tokens of each batch entry.
-    ``splits``: parts of the cache that are computed side by side; 0 chooses. More need a workspace, which is allocated
+    ``splits``: parts of the cache that are computed side by side, up to 1024; 0 chooses. More than one need a workspace, which is allocated
     like the result.
 
     The other arguments, the order of work, and the errors are those of ``flash_attention``.
     """
+    check_options(causal=causal, scale=scale, device=device)
+    kv_len, splits = None if kv_len is None else operator.index(kv_len), operator.index(splits)
     scales: tuple[Any, Any] = (None, None)
     if isinstance(k, _QuantizedKVCache):
         if v is not None:

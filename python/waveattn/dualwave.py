@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from . import _arrays, _core, _registry
+from .functional import check_options
 
 
 def attend(
@@ -33,6 +34,7 @@ def attend(
 
     A pinned basis or more than one split needs a workspace, allocated here.
     """
+    check_options(causal=causal, scale=scale, device=device, layout=layout)
     adapter = _arrays.adapter_of("q", q, stream)
     if _arrays.is_torch(q):
         if stream is not None:

@@ -47,7 +47,7 @@ def _run_attention(
     return out, lse
 
 
-def _check_options(*, causal: Any, layout: Any, backend: Any, scale: Any, device: Any) -> None:
+def check_options(*, causal: Any, scale: Any, device: Any, layout: Any = "bhsd", backend: Any = "auto") -> None:
     """Types of the options, in words of this function: torch's dispatcher and the extension speak of signatures."""
     if causal is not None and not isinstance(causal, str):
         raise TypeError(f"causal must be None, 'top_left' (as torch) or 'bottom_right' (as flash-attn), got {causal!r}")
@@ -113,7 +113,7 @@ def flash_attention(
     NotImplementedError for what no kernel covers, and for tensors that require a gradient; RuntimeError where a device
     or the HIP runtime is missing or fails.
     """
-    _check_options(causal=causal, layout=layout, backend=backend, scale=scale, device=device)
+    check_options(causal=causal, layout=layout, backend=backend, scale=scale, device=device)
     if type(k).__name__ in ("Int8KVCache", "Fp8KVCache"):
         if (basis, xcd_swizzle) != ("online", "auto"):
             raise NotImplementedError("attention over a cache has no basis and no xcd_swizzle")

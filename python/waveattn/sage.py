@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, Literal
 
-from . import _arrays, _core
+from . import _arrays, _core, _runtime
+from .functional import check_options
 
 Causal = Literal["top_left", "bottom_right"] | None
 
@@ -33,6 +34,8 @@ class SageQuantized:
     sequences: int = 0
     max_q: int = 0
     max_k: int = 0
+    #: Target that they were made for: their fp8 format depends on it.
+    target: str = ""
 
     def _call(self, causal: str | None = None) -> _core.SageCall:
         shape = (self.batch, self.heads_q, self.heads_kv, self.q_len, self.kv_len, self.head_dim)
@@ -99,6 +102,7 @@ def _prepare(
         cu_k=cu_k,
         max_q=max_q,
         max_k=max_k,
+        target=_runtime.target(ordinal),
         **options,
     )
     sequences = None
@@ -133,6 +137,11 @@ def _attend(
     out: Any,
     ordinal: int,
 ) -> Any:
+    check_options(causal=causal, scale=None, device=None)
+    if out is not None and _arrays.is_torch(out):
+        from .torch_ops import check_no_gradient
+
+        check_no_gradient(out)
     packed = operands.cu_q is not None
     heads_tokens = (operands.heads_q, operands.q_len)
     if packed:
@@ -304,6 +313,8 @@ def sage_attention_quantized(
         raise ValueError("the LSE of smoothed keys needs sage_quantize(..., lse=True)")
     adapter = _arrays.adapter_of("operands.buffer", operands.buffer, stream)
     ordinal = _arrays.place(adapter.tensor("buffer", operands.buffer).device, device)
+    if _runtime.target(ordinal) != operands.target:
+        raise ValueError(f"operands were quantised for {operands.target}, the device is {_runtime.target(ordinal)}")
     return _attend(adapter, operands, causal, return_lse, layout, out, ordinal)
 
 

@@ -205,6 +205,11 @@ def test_decode_errors(torch, place):
         waveattn.decode(q, k, v, kv_lens=place.put(torch.ones(2, dtype=torch.int64)), **place.options)
     with pytest.raises(ValueError, match="splits"):
         waveattn.decode(q, k, v, splits=-1, **place.options)
+    with pytest.raises(ValueError, match="splits must be from 0 to 1024"):
+        waveattn.decode(q, k, v, splits=10**9, **place.options)
+    for option in ({"splits": 2.0}, {"kv_len": 2.5}, {"causal": True}, {"scale": "1"}):
+        with pytest.raises(TypeError, match="integer|causal must be|scale must be"):
+            waveattn.decode(q, k, v, **option, **place.options)
     with pytest.raises(ValueError, match="finite"):
         waveattn.decode(q, k, v, scale=math.inf, **place.options)
     with pytest.raises(ValueError, match="overlaps"):

@@ -102,6 +102,16 @@ def test_packed_sequences(options: dict[str, Any]) -> None:
         assert torch.equal(out[a], one[0].transpose(0, 1))
 
 
+@pytest.mark.skipif(GPU, reason="offsets in GPU memory are not looked at")
+@pytest.mark.parametrize("wrong", [[0, 30, 76], [-1, 30, 75], [0, 50, 40]])
+def test_offsets_outside_the_tokens(options: dict[str, Any], wrong: list[int]) -> None:
+    q, k, v = _inputs((75, 2, 64), (75, 1, 64), (75, 1, 64))
+    good, bad = (torch.tensor(x, dtype=torch.int32) for x in ([0, 30, 75], wrong))
+    for cu in ((good, bad), (bad, good)):
+        with pytest.raises(ValueError, match="cu_seqlens must not decrease and stay within the 75 tokens"):
+            sage.sage_attention_varlen(q, k, v, *cu, 45, 45, **options)
+
+
 def test_numpy(options: dict[str, Any]) -> None:
     if GPU:
         pytest.skip("numpy arrays are computed on emulated devices")
@@ -130,6 +140,13 @@ def test_errors(options: dict[str, Any]) -> None:
         sage.sage_attention(q.clone().requires_grad_(), k, v, **options)
     with pytest.raises(TypeError, match="sage_quantize"):
         sage.sage_attention_quantized(q)  # type: ignore[arg-type]
+    with pytest.raises(NotImplementedError, match="backward"):
+        sage.sage_attention(q, k, v, out=torch.empty_like(q).requires_grad_(), **options)
+    with pytest.raises(TypeError, match="causal must be None"):
+        sage.sage_attention(q, k, v, causal=True, **options)  # type: ignore[arg-type]
     if not GPU:
+        other = "gfx950" if options["device"] == "gfx942" else "gfx942"
+        with pytest.raises(ValueError, match=f"quantised for {options['device']}, the device is {other}"):
+            sage.sage_attention_quantized(sage.sage_quantize(q, k, v, **options), device=other)
         with pytest.raises(RuntimeError, match="gfx942 or gfx950"):
             sage.sage_attention(q, k, v, device="gfx1200")
