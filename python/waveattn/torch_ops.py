@@ -63,6 +63,12 @@ def _implementation_out(
     return q.new_empty(0, dtype=torch.float32) if lse is None else lse
 
 
+def _check_traced(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> None:
+    """What is known without sizes; the rest is checked when the call runs."""
+    if not q.dim() == k.dim() == v.dim() == 4:
+        raise ValueError(f"q, k and v must have 4 dimensions, got {q.dim()}, {k.dim()} and {v.dim()}")
+
+
 def _fake(
     q: torch.Tensor,
     k: torch.Tensor,
@@ -74,6 +80,7 @@ def _fake(
     backend: str = "auto",
     device: str | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
+    _check_traced(q, k, v)
     out = q.new_empty((*q.shape[:3], v.shape[3]))
     return out, _fake_lse(q, return_lse, layout)
 
@@ -148,6 +155,7 @@ def _fake_decode_lse(q: torch.Tensor, *options: Any, **named: Any) -> torch.Tens
 def _fake_decode(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *options: Any, **named: Any
 ) -> tuple[torch.Tensor, torch.Tensor]:
+    _check_traced(q, k, v)
     return q.new_empty((*q.shape[:3], v.shape[3])), _fake_decode_lse(q, *options, **named)
 
 

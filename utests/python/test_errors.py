@@ -163,6 +163,13 @@ def test_a_tensor_without_memory(torch, place, qkv, numpy_only):
             cache.append(token, token)
 
 
+def test_ranks_while_tracing(torch):
+    flat = torch.empty(2, 5, 32, device="meta")
+    for function in (waveattn.flash_attention, waveattn.decode):
+        with pytest.raises(ValueError, match="must have 4 dimensions, got 3, 3 and 3"):
+            function(flat, flat, flat)
+
+
 def test_answers_of_devices_belong_to_the_caller():
     waveattn.devices()[0]["target"] = "changed"
     assert waveattn.devices()[0]["target"] != "changed"
