@@ -215,7 +215,8 @@ def chunk_attention(
     larger; default: W, or the cells in use of the longest sequence. These arrays are on the device of q. A causal prompt
     without a selection has ``widths = positions + 1``.
 
-    Cells whose page is not resident are masked. ids and sequences out of range raise ValueError in host memory; on a
+    Cells whose page is not resident are masked; ids and widths must stay within the cells in use, because a resident
+    page may hold older cells beyond them. ids and sequences out of range raise ValueError in host memory; on a
     GPU they are masked, too. A query without a visible cell has the result 0 and the LSE -inf.
 
     ``workspace``: float32 of at least ``chunk_workspace(...)`` elements, to allocate nothing here (a captured graph).

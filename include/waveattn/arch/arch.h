@@ -25,25 +25,21 @@ struct gfx1030 { // RDNA2: RX 6800 / 6900. No matrix instructions.
     static constexpr const char* name = "gfx1030";
     static constexpr int wave_size = 32;
     static constexpr int lds_bytes = 65536;
-    static constexpr int vgprs_per_simd = 1024, vgpr_granule = 16, max_waves_per_simd = 16;
 };
 struct gfx1200 { // RDNA4: RX 9060 / 9070. WMMA, OCP fp8.
     static constexpr const char* name = "gfx1200";
     static constexpr int wave_size = 32;
     static constexpr int lds_bytes = 65536;
-    static constexpr int vgprs_per_simd = 1536, vgpr_granule = 24, max_waves_per_simd = 16;
 };
 struct gfx942 { // CDNA3: MI300X / MI308X. MFMA, FNUZ fp8.
     static constexpr const char* name = "gfx942";
     static constexpr int wave_size = 64;
     static constexpr int lds_bytes = 65536;
-    static constexpr int vgprs_per_simd = 512, vgpr_granule = 8, max_waves_per_simd = 8;
 };
 struct gfx950 { // CDNA4: MI350X / MI355X. Wider MFMA, OCP fp8, transposing LDS reads, 160 KiB LDS.
     static constexpr const char* name = "gfx950";
     static constexpr int wave_size = 64;
     static constexpr int lds_bytes = 163840;
-    static constexpr int vgprs_per_simd = 512, vgpr_granule = 8, max_waves_per_simd = 8;
 };
 // For kernels that need no more of a target than its wave size.
 struct any_wave32 {

@@ -339,7 +339,7 @@ void executeFlashAttention(
         .causal_offset = std::int32_t(causal_offset(options.causal, shape)),
         .q_tiles = 0,
         .heavy_first = options.causal != Causal::none,
-        .scale_log2 = float(double(score_scale(options, shape)) * 1.4426950408889634074),
+        .scale_log2 = score_scale_log2(options, shape),
     };
     detail::with_wave_size(device, "flash_attention", [&](auto arch) {
         detail::with_head_dim<HeadDim>(std::max(shape.head_dim, shape.head_dim_v), [&](auto head_dim) {

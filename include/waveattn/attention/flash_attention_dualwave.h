@@ -179,10 +179,8 @@ void executeFlashAttentionDualwave(const TensorView<const T, 4>& q, const Tensor
     const auto tiles = std::int32_t(ceil_div<std::int64_t>(shape.kv_len, detail::dualwave_block_kv));
     p.split_tiles = std::max(1, ceil_div(tiles, options.splits));
     // The kernel computes exponents with a positive factor; the sign of the scale goes into q, exactly.
-    const double scale = score_scale(options, shape);
-    p.scale_log2 =
-        scale == 0 ? 1.f
-                   : float(std::min(std::abs(scale) * 1.4426950408889634, double(std::numeric_limits<float>::max())));
+    const float scale = score_scale(options, shape);
+    p.scale_log2 = scale == 0 ? 1.f : std::abs(score_scale_log2(options, shape));
     p.q_keep = scale == 0 ? 0u : ~0u;
     p.q_flip = scale < 0 ? 0x80008000u : 0u;
     auto* const workspace = static_cast<char*>(options.workspace);

@@ -263,8 +263,7 @@ void launch_flash_attention_wmma(
         .v = v,
         .out = out,
         .lse = options.lse,
-        .scale_log2 =
-            std::max(std::abs(float(double(scale) * 1.4426950408889634074)), std::numeric_limits<float>::min()),
+        .scale_log2 = std::max(std::abs(score_scale_log2(options, shape)), std::numeric_limits<float>::min()),
         .sign = scale < 0.f,
         .q_len = std::int32_t(shape.q_len),
         .kv_len = std::int32_t(shape.kv_len),

@@ -348,7 +348,7 @@ void executeFlashDecode(
         .row_tiles = 0,
         .splits = splits,
         .causal = options.causal,
-        .scale_log2 = float(double(score_scale(options, shape)) * 1.4426950408889634074),
+        .scale_log2 = score_scale_log2(options, shape),
     };
     const std::int64_t planes = shape.batch * shape.heads_kv;
     detail::with_wave_size(device, "flash_decode", [&](auto arch) {

@@ -11,8 +11,10 @@
 #include "waveattn/core/status.h"
 #include "waveattn/core/tensor_view.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 
@@ -110,6 +112,12 @@ AttentionShape check_attention(const TensorView<Q, 4>& q, const TensorView<K, 4>
 // The scale of the scores: the option, or 1/sqrt(D).
 inline float score_scale(const AttentionOptions& options, const AttentionShape& shape) {
     return options.scale.value_or(float(1.0 / std::sqrt(double(shape.head_dim))));
+}
+
+// The same in units of a base-2 logarithm: scale * log2(e), the factor of 2^x kernels, within fp32's finite range.
+inline float score_scale_log2(const AttentionOptions& options, const AttentionShape& shape) {
+    const double largest = std::numeric_limits<float>::max();
+    return float(std::clamp(double(score_scale(options, shape)) * 1.4426950408889634074, -largest, largest));
 }
 
 } // namespace waveattn
