@@ -34,26 +34,26 @@ inline SageInputs sage_inputs(SageData data, const AttentionShape& s, unsigned s
     const auto token = [&](std::size_t i) { return std::int64_t(i) / D % s.kv_len; };
     switch (data) {
     case SageData::gaussian: break;
-    case SageData::offsets: // a few channels of q and k with a large mean, different ones
+    case SageData::offsets: // 6 channels (D 128) of q and 6 others of k with means of 6 to 14 standard deviations
         for (std::size_t i = 0; i < in.q.size(); ++i)
             if (channel(i) % 21 == 4) in.q[i] += 6.f + float(channel(i) % 5);
         for (std::size_t i = 0; i < in.k.size(); ++i)
             if (channel(i) % 21 == 9) in.k[i] -= 8.f + float(channel(i) % 7);
         break;
-    case SageData::variance: // channels with zero mean and large spread
-        for (std::size_t i = 0; i < in.q.size(); ++i)
-            if (channel(i) % 32 == 5) in.q[i] *= 3.5f;
-        for (std::size_t i = 0; i < in.k.size(); ++i)
-            if (channel(i) % 32 == 5) in.k[i] *= 3.5f;
+    case SageData::variance: // 2 channels (D 128) of 12 times the variance and zero mean, the same ones in q and k
+        for (auto* values : {&in.q, &in.k})
+            for (std::size_t i = 0; i < values->size(); ++i)
+                if (channel(i) % 64 == 5) (*values)[i] *= 3.5f;
         break;
-    case SageData::sinks: // the first keys hold most of the weight and have small values
-        for (std::size_t i = 0; i < in.q.size(); ++i)
-            if (channel(i) < 4) in.q[i] += 2.f;
+    case SageData::sinks: { // 4 keys with values of 0.05 hold 9 tenths of the weight (D 128): all of q leans to them
+        const auto sign = [&](std::size_t i) { return (channel(i) * 37 + channel(i) / 8) % 2 ? 1.f : -1.f; };
+        for (std::size_t i = 0; i < in.q.size(); ++i) in.q[i] += 0.8f * sign(i);
         for (std::size_t i = 0; i < in.k.size(); ++i)
-            if (channel(i) < 4 && token(i) < 4) in.k[i] += 9.f;
+            if (token(i) < 4) in.k[i] = sign(i);
         for (std::size_t i = 0; i < in.v.size(); ++i)
-            if (token(i) < 4) in.v[i] *= 0.02f;
+            if (token(i) < 4) in.v[i] *= 0.05f;
         break;
+    }
     case SageData::v_offsets:
         for (std::size_t i = 0; i < in.v.size(); ++i)
             in.v[i] = (in.v[i] + float(channel(i) % 7) - 3.f) * std::exp2(float(channel(i) % 5) - 2.f);

@@ -230,16 +230,17 @@ struct Accuracy {
 } // namespace
 
 // The whole recipe against float64 attention of the original inputs. The figures are the noise of e4m3 weights and
-// values, 2^-4 / sqrt(3) each, and of int8 scores: docs/kernels/sage.md.
+// values, 2^-4 / sqrt(6) on the average, and of int8 scores: docs/kernels/sage.md. Shorter sequences average less:
+// their cosines may be 0.0001 lower. The worst of 8192 rows is one that a few keys dominate, by the rounding of their
+// weights.
 TEST_CASE("whole: accuracy on Gaussian data, offsets, outliers and sinks") {
     const std::int64_t heads = full() ? 8 : 1, length = full() ? 1024 : 512;
     for (const Accuracy& a : {
-             Accuracy{"gaussian", SageData::gaussian, false, false, full() ? 0.9992 : 0.9991, 0.997,
-                 full() ? 0.040 : 0.0415},
-             Accuracy{"offsets, smooth_k + smooth_q", SageData::offsets, true, false, 0.9992, 0.997, 0.038},
-             Accuracy{"variance, hadamard", SageData::variance, false, true, 0.9992, 0.996, 0.040},
-             Accuracy{"sinks", SageData::sinks, false, false, 0.9989, 0.994, 0.045},
-             Accuracy{"v offsets", SageData::v_offsets, false, false, 0.9992, 0.997, 0.040},
+             Accuracy{"gaussian", SageData::gaussian, false, false, 0.9992, 0.997, 0.040},
+             Accuracy{"offsets, smooth_k + smooth_q", SageData::offsets, true, false, 0.9995, 0.998, 0.033},
+             Accuracy{"variance, hadamard", SageData::variance, false, true, 0.9994, full() ? 0.997 : 0.998, 0.037},
+             Accuracy{"sinks", SageData::sinks, false, false, 0.9994, 0.998, 0.036},
+             Accuracy{"v offsets", SageData::v_offsets, false, false, 0.9999, 0.9999, 0.005},
          }) {
         SageOptions options;
         options.smooth_q = a.smooth_q, options.hadamard = a.hadamard;
@@ -248,7 +249,7 @@ TEST_CASE("whole: accuracy on Gaussian data, offsets, outliers and sinks") {
         const Difference d = compare(got.o, got.want.o);
         const double worst = worst_row_cosine(got.o, got.want.o, 128);
         MESSAGE(std::string(a.name), ": cosine ", d.cosine, ", worst row ", worst, ", relative L2 ", d.relative_l2);
-        CHECK(d.cosine >= a.cosine);
+        CHECK(d.cosine >= a.cosine - (full() ? 0 : 0.0001));
         CHECK(worst >= a.worst_row);
         CHECK(d.relative_l2 <= a.relative_l2);
         CHECK(compare(got.lse, got.want.lse).max_abs < 0.15); // int8 scores: a few units of the scales

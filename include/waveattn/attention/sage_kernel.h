@@ -26,10 +26,15 @@
 namespace waveattn {
 namespace detail {
 
-// A weight is 2^(x - m + sage_headroom) as fp8. m, an integer, is pinned at a row's first maximum and raised where the
-// weights of 16 keys add up to more than sage_largest_sum: no single one is then beyond fp8's 240.
-inline constexpr int sage_headroom = 4;
-inline constexpr float sage_largest_sum = 224.0f;
+// A weight is 2^(x + shift) as fp8. A row's shift makes its first maximum 2^first, which leaves room for larger scores.
+// Where a weight of the wave is beyond fp8's largest, the rows with weights above 2^raised_from are pinned anew, now
+// with 2^raised, as much as fp8 takes: a power of two, so the maximum of a row that it dominates is exact.
+template <class Arch> struct SageRange {
+    static constexpr float first = 4.f, raised = 7.f, raised_from = 6.f;
+};
+template <> struct SageRange<arch::gfx950> {
+    static constexpr float first = 5.f, raised = 8.f, raised_from = 7.f;
+};
 
 #ifdef __HIP__
 
@@ -71,16 +76,15 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
     static constexpr int value_products = 2 * blocks;
     static constexpr int first_steps = 9; // of the 16 weights, beside score products; the last value product gets none
     static constexpr float masked_out = -__builtin_inff();
-    static constexpr float no_maximum = -1e30f;
-    static constexpr float headroom = float(detail::sage_headroom);
-    static constexpr float largest_sum = detail::sage_largest_sum;
-    static constexpr float m_steps = 256.f; // m is a multiple of its inverse
+    using Range = detail::SageRange<Arch>;
+    static constexpr float no_shift = 1e30f;    // of a row without a score
+    static constexpr float shift_steps = 256.f; // a shift is a multiple of its inverse
 
     // What a lane knows of its query.
     struct State {
         float16v o[blocks]; // register r of block n: channel 32n + 16h + r
         float2v sum;        // of weights, over the lane half's keys
-        float shift;        // headroom - m, m being an integer, the same in both halves
+        float shift;        // of scores, the same in both halves
         int4v q[planes];
         float q_scale;
     };
@@ -148,7 +152,7 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
     }
 
     // Sets what turns the scores of a tile with that k_scale into weights. The scale keeps 20 bits, so that 12582912
-    // times it is exact and, as m is an integer, the offset too.
+    // times it is exact and, as the shift has few bits, the offset too.
     WAVEATTN_DEVICE static float score_scale(const State& state, float k_scale) {
         const int bits = __builtin_bit_cast(int, k_scale), least = __builtin_bit_cast(int, 1e-18f);
         const float product = state.q_scale * as_float(bits > least ? bits : least);
@@ -162,28 +166,32 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
         s.offset = arch::fma(s.scale, -sage::bias_zero_value, state.shift);
     }
 
-    // Pins m at the row's largest score of this half tile, rounded up, where that is more than the present m, or one
-    // above m where the weights, though each fits, add up to too much. Returns 2^(old - new).
-    WAVEATTN_DEVICE static float raise_maximum(Scores& s, State& state, float sum) {
+    // Where the row's largest weight of this half tile is above 2^from, shifts the row so that it becomes 2^to. Returns
+    // the factor between its weights before and after.
+    WAVEATTN_DEVICE static float pin(Scores& s, State& state, float from, float to) {
         float largest = masked_out;
         detail::static_for<0, 16>([&](auto r) { largest = arch::max(largest, as_float(s.units[r.value])); });
-        const float old = headroom - state.shift;
-        const float top =
-            arch::round_even(arch::fma(largest, s.scale, -sage::bias_zero_value * s.scale) * m_steps) * (1.f / m_steps);
-        const float mine = sum > largest_sum && top <= old ? old + 1.f : top;
-        const float row = arch::max(mine, arch::shuffle_xor(mine, 32));
-        const float fresh = row > old ? row : old;
-        state.shift = headroom - fresh;
+        const float score = arch::fma(largest, s.scale, -sage::bias_zero_value * s.scale);
+        const float mine = arch::round_even(score * shift_steps) * (1.f / shift_steps);
+        const float top = arch::max(mine, arch::shuffle_xor(mine, 32)), old = state.shift;
+        state.shift = top + old > from ? to - top : old;
         set_offset(s, state);
-        return arch::exp2(old - fresh);
+        return arch::exp2(state.shift - old);
     }
-    // Adds the weights of a half tile to the row's sum. Where they have become so large that one might not fit fp8,
-    // they are made again with a larger m, for which `next` is adapted; seldom needed after the first tile. Products
-    // with these weights have not been issued yet, nor has work on those of `next` begun.
+    // Whether a weight was too large: its conversion gave NaN, 0x80 in FNUZ and 0x7f in OCP, which no weight that fits
+    // has. (Kernels run with FP16_OVFL clear; set, conversions would saturate.)
+    WAVEATTN_DEVICE static bool overflowed(const Weights& w) {
+        const auto marked = [](int word) {
+            return std::is_same_v<Arch, arch::gfx950> ? int(unsigned(word) + 0x01010101u) : word;
+        };
+        return ((marked(w.words[0]) | marked(w.words[1]) | marked(w.words[2]) | marked(w.words[3])) & 0x80808080) != 0;
+    }
+    // Adds the weights of a half tile to the row's sum. Where one does not fit fp8, they are made again with another
+    // shift, for which `next` is adapted; seldom needed after the first tiles. Products with these weights have not
+    // been issued yet, nor has work on those of `next` begun.
     WAVEATTN_DEVICE static void take(Scores& s, Scores& next, State& state, Pair& pair, Weights& w) {
-        const float sum = pair.sum[0] + pair.sum[1];
-        if (arch::any_lane(sum > largest_sum)) {
-            const float shrink = raise_maximum(s, state, sum);
+        if (arch::any_lane(overflowed(w))) {
+            const float shrink = pin(s, state, Range::raised_from, Range::raised);
             set_offset(next, state);
             state.sum *= shrink;
             detail::static_for<0, blocks>([&](auto n) { state.o[n.value] *= shrink; });
@@ -316,7 +324,7 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
 
         State state;
         state.sum = float2v{0.f, 0.f};
-        state.shift = headroom - no_maximum;
+        state.shift = no_shift;
         detail::static_for<0, blocks>([&](auto n) { state.o[n.value] = float16v(0.f); });
 
         if (tiles > 0) {
@@ -380,7 +388,7 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
                 [&](auto n) { s0.units = score_product<n.value>(state, k, s0.units); });
             set_scale(s0, state, k_scale);
             finish(s0, 0, 0, k_scale);
-            raise_maximum(s0, state, 0.f);
+            pin(s0, state, masked_out, Range::first);
             detail::static_for<0, planes>([&](auto u) { k[u.value] = read_k<u.value>(lds, near + 1024, far + 1024); });
             read_delta(1, 1);
             s1.scale = s0.scale;
