@@ -27,6 +27,7 @@ void add_scalar(std::vector<Case>& cases) {
     CASE("s_mov_b64", "*", "s_mov_b64 D, A", "UU", x.a);
     CASE("s_movk_i32", "*", "s_movk_i32 D, 0x8003", "uu", u64(0xffff8003u));
     CASE("s_not_b32", "*", "s_not_b32 D, A", "uu", nonzero(~x.A()));
+    CASE("s_not_b64", "*", "s_not_b64 D, A", "UU", nonzero64(~x.a));
     CASE("s_brev_b32", "*", "s_brev_b32 D, A", "uu", reversed(x.A()));
     CASE("s_flbit_i32_b32", "*", renamed("s_flbit_i32_b32", "s_clz_i32_u32", " D, A"), "uu",
         u64(x.A() ? u32(std::countl_zero(x.A())) : ~0u));
@@ -43,6 +44,13 @@ void add_scalar(std::vector<Case>& cases) {
     CASE("s_andn2_b32", "*", renamed("s_andn2_b32", "s_and_not1_b32", " D, A, B"), "uuu", nonzero(x.A() & ~x.B()));
     CASE("s_andn2_b64", "*", renamed("s_andn2_b64", "s_and_not1_b64", " D, A, B"), "UUU", nonzero64(x.a & ~x.b));
     CASE("s_orn2_b64", "*", renamed("s_orn2_b64", "s_or_not1_b64", " D, A, B"), "UUU", nonzero64(x.a | ~x.b));
+    CASE("s_orn2_b32", "*", renamed("s_orn2_b32", "s_or_not1_b32", " D, A, B"), "uuu", nonzero(x.A() | ~x.B()));
+    CASE("s_nand_b32", "*", "s_nand_b32 D, A, B", "uuu", nonzero(~(x.A() & x.B())));
+    CASE("s_nand_b64", "*", "s_nand_b64 D, A, B", "UUU", nonzero64(~(x.a & x.b)));
+    CASE("s_nor_b32", "*", "s_nor_b32 D, A, B", "uuu", nonzero(~(x.A() | x.B())));
+    CASE("s_nor_b64", "*", "s_nor_b64 D, A, B", "UUU", nonzero64(~(x.a | x.b)));
+    CASE("s_xnor_b32", "*", "s_xnor_b32 D, A, B", "uuu", nonzero(~(x.A() ^ x.B())));
+    CASE("s_xnor_b64", "*", "s_xnor_b64 D, A, B", "UUU", nonzero64(~(x.a ^ x.b)));
     CASE("s_lshl_b32", "*", "s_lshl_b32 D, A, B", "uuu", nonzero(x.A() << (x.B() & 31)));
     CASE("s_lshr_b32", "*", "s_lshr_b32 D, A, B", "uuu", nonzero(x.A() >> (x.B() & 31)));
     CASE("s_ashr_i32", "*", "s_ashr_i32 D, A, B", "uuu", nonzero(u32(x.ia() >> (x.B() & 31))));
