@@ -263,3 +263,11 @@ def softmax(x: torch.Tensor, out: torch.Tensor | None, device: str | None) -> to
         return out
     result: torch.Tensor = torch.ops.waveattn.softmax.default(x, device)
     return result
+
+
+def _no_backward(context: Any, *gradients: Any) -> Any:
+    raise NotImplementedError("waveattn has no backward pass: call it under torch.no_grad(), or detach its arguments")
+
+
+for _name in ("flash_attention", "decode", "softmax"):
+    torch.library.register_autograd(f"waveattn::{_name}", _no_backward, lib=_library)

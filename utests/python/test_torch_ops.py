@@ -197,3 +197,10 @@ def test_diffusers_processor(torch, place, mode):
         layer.set_processor(WaveattnProcessor())
         actual = layer(x, encoder_hidden_states=context, attention_mask=mask)
     assert largest_difference(actual, expected.double().cpu().numpy()) <= 1e-5
+
+
+def test_backward_of_the_bare_operation_is_refused(torch, qkv):
+    q, k, v = qkv
+    out, _ = torch.ops.waveattn.flash_attention(q.requires_grad_(), k, v)
+    with pytest.raises(NotImplementedError, match="no backward"):
+        out.sum().backward()
