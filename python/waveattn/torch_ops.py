@@ -28,10 +28,11 @@ _library.define("softmax(Tensor x, str? device=None) -> Tensor")
 _library.define("softmax_out(Tensor x, Tensor(a!) out, str? device=None) -> ()")
 
 
-def _implementation(
+def _attend_into(
     q: torch.Tensor,
     k: torch.Tensor,
     v: torch.Tensor,
+    out: torch.Tensor | None,
     causal: str | None = None,
     scale: float | None = None,
     return_lse: bool = False,
@@ -39,28 +40,20 @@ def _implementation(
     backend: str = "auto",
     device: str | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    out, lse = functional._run_attention(
-        _arrays.torch_adapter(), q, k, v, None, causal, scale, return_lse, layout, backend, device
+    result, lse = functional._run_attention(
+        _arrays.torch_adapter(), q, k, v, out, causal, scale, return_lse, layout, backend, device
     )
-    return out, q.new_empty(0, dtype=torch.float32) if lse is None else lse
+    return result, q.new_empty(0, dtype=torch.float32) if lse is None else lse
+
+
+def _implementation(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *options: Any, **named: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    return _attend_into(q, k, v, None, *options, **named)
 
 
 def _implementation_out(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    out: torch.Tensor,
-    causal: str | None = None,
-    scale: float | None = None,
-    return_lse: bool = False,
-    layout: str = "bhsd",
-    backend: str = "auto",
-    device: str | None = None,
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, out: torch.Tensor, *options: Any, **named: Any
 ) -> torch.Tensor:
-    _, lse = functional._run_attention(
-        _arrays.torch_adapter(), q, k, v, out, causal, scale, return_lse, layout, backend, device
-    )
-    return q.new_empty(0, dtype=torch.float32) if lse is None else lse
+    return _attend_into(q, k, v, out, *options, **named)[1]
 
 
 def _check_traced(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> None:
@@ -86,18 +79,9 @@ def _fake(
 
 
 def _fake_out(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    out: torch.Tensor,
-    causal: str | None = None,
-    scale: float | None = None,
-    return_lse: bool = False,
-    layout: str = "bhsd",
-    backend: str = "auto",
-    device: str | None = None,
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, out: torch.Tensor, *options: Any, **named: Any
 ) -> torch.Tensor:
-    return _fake_lse(q, return_lse, layout)
+    return _fake(q, k, v, *options, **named)[1]
 
 
 def _fake_lse(q: torch.Tensor, return_lse: bool, layout: str) -> torch.Tensor:
