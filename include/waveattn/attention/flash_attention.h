@@ -18,11 +18,11 @@
 // Formulas: Dao, FlashAttention-2 (arXiv:2307.08691), algorithm 1, with base-2 exponentials.
 #pragma once
 
+#include "waveattn/attention/operations.h"
 #include "waveattn/attention/problem.h"
 #include "waveattn/attention/scalar_rows.h"
 #include "waveattn/attention/wave_dispatch.h"
 #include "waveattn/core/launch.h"
-#include "waveattn/iop/check.h"
 #include "waveattn/iop/read.h"
 #include "waveattn/iop/write.h"
 
@@ -316,10 +316,7 @@ void executeFlashAttention(
     const Q& q, const K& k, const V& v, const O& o, const AttentionShape& shape, const AttentionOptions& options = {}) {
     check_shape(shape, options);
     detail::check_counts(shape);
-    iop::check_covers("q", q, shape.batch, shape.heads_q, shape.q_len, shape.head_dim);
-    iop::check_covers("k", k, shape.batch, shape.heads_kv, shape.kv_len, shape.head_dim);
-    iop::check_covers("v", v, shape.batch, shape.heads_kv, shape.kv_len, shape.head_dim_v);
-    iop::check_covers("o", o, shape.batch, shape.heads_q, shape.q_len, shape.head_dim_v);
+    detail::check_operations(q, k, v, o, shape);
     const auto& device = arch::current_device();
     const std::int64_t planes = shape.batch * shape.heads_q;
     if (planes * shape.q_len == 0) return;

@@ -13,12 +13,12 @@
 #pragma once
 
 #include "waveattn/arch/capability.h"
+#include "waveattn/attention/operations.h"
 #include "waveattn/attention/tuning_gfx1200.h"
 #include "waveattn/attention/wmma_config.h"
 #include "waveattn/attention/wmma_softmax.h"
 #include "waveattn/attention/wmma_staging.h"
 #include "waveattn/core/launch.h"
-#include "waveattn/iop/check.h"
 
 #include <algorithm>
 #include <limits>
@@ -306,10 +306,7 @@ void executeFlashAttentionWmma(
     require<Unsupported>(std::max(shape.head_dim, shape.head_dim_v) <= HeadDim,
         "this instantiation of flash_attention_wmma covers head_dim up to ", HeadDim, ", got ", shape.head_dim, " and ",
         shape.head_dim_v);
-    iop::check_covers("q", q, shape.batch, shape.heads_q, shape.q_len, shape.head_dim);
-    iop::check_covers("k", k, shape.batch, shape.heads_kv, shape.kv_len, shape.head_dim);
-    iop::check_covers("v", v, shape.batch, shape.heads_kv, shape.kv_len, shape.head_dim_v);
-    iop::check_covers("o", o, shape.batch, shape.heads_q, shape.q_len, shape.head_dim_v);
+    detail::check_operations(q, k, v, o, shape);
     arch::require_target<arch::gfx1200>(arch::current_device(), "flash_attention_wmma");
     if (shape.batch * shape.heads_q * shape.q_len == 0) return;
 

@@ -15,10 +15,10 @@
 // workspace only on one stream.
 #pragma once
 
+#include "waveattn/attention/operations.h"
 #include "waveattn/attention/scalar_rows.h"
 #include "waveattn/attention/wave_dispatch.h"
 #include "waveattn/core/launch.h"
-#include "waveattn/iop/check.h"
 #include "waveattn/iop/read.h"
 #include "waveattn/iop/write.h"
 
@@ -311,10 +311,7 @@ void executeFlashDecode(
     const Q& q, const K& k, const V& v, const O& o, const AttentionShape& shape, const DecodeOptions& options = {}) {
     check_shape(shape, options);
     detail::check_counts(shape);
-    iop::check_covers("q", q, shape.batch, shape.heads_q, shape.q_len, shape.head_dim);
-    iop::check_covers("k", k, shape.batch, shape.heads_kv, shape.kv_len, shape.head_dim);
-    iop::check_covers("v", v, shape.batch, shape.heads_kv, shape.kv_len, shape.head_dim_v);
-    iop::check_covers("o", o, shape.batch, shape.heads_q, shape.q_len, shape.head_dim_v);
+    detail::check_operations(q, k, v, o, shape);
     require(options.splits >= 0, "splits must not be negative, got ", options.splits);
     const auto& device = arch::current_device();
     int splits = options.splits;
