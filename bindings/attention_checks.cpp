@@ -1,6 +1,10 @@
 #include "attention_checks.h"
 #include "hip_runtime.h"
 
+#include <algorithm>
+#include <utility>
+#include <vector>
+
 namespace waveattn::python {
 
 std::string device_text(int device) {
@@ -32,9 +36,28 @@ Causal causal_from(const std::optional<std::string>& text) {
 
 void check_writable(const TensorDesc& out) {
     require(!out.read_only, "out is read-only");
+    if (out.empty()) return;
     for (int i = 0; i < out.rank; ++i)
-        require(
-            out.shape[i] <= 1 || out.stride[i] != 0, "out has stride 0 along axis ", i, ": its elements share memory");
+        require(out.stride[i] >= 0 || out.shape[i] == 1, "out has a negative stride along axis ", i);
+    // Axes from the narrowest on: each must step over everything that those before it reach.
+    std::vector<std::pair<std::int64_t, std::int64_t>> axes; // stride, steps
+    for (int i = 0; i < out.rank; ++i)
+        if (out.shape[i] > 1) axes.emplace_back(out.stride[i], out.shape[i] - 1);
+    std::sort(axes.begin(), axes.end());
+    std::int64_t reach = 0;
+    for (const auto& [stride, steps] : axes) {
+        require(stride > reach, "out has shape ", shape_text(out), " with stride ", stride,
+            " along an axis: its elements share memory");
+        reach += stride * steps;
+    }
+}
+void check_out(const TensorDesc& out, const AttentionShape& shape) {
+    const std::int64_t expected[4] = {shape.batch, shape.heads_q, shape.q_len, shape.head_dim_v};
+    require(std::equal(expected, expected + 4, out.shape), "out must be (", expected[0], ", ", expected[1], ", ",
+        expected[2], ", ", expected[3], "), got ", shape_text(out));
+    require(out.empty() || out.stride[3] == 1 || out.shape[3] == 1,
+        "out must have a last stride of 1 (contiguous head_dim), got ", out.stride[3]);
+    check_writable(out);
 }
 void check_apart(const TensorDesc& out, const char* name, const TensorDesc& input) {
     if (out.empty() || input.empty()) return;

@@ -22,6 +22,8 @@ Causal causal_from(const std::optional<std::string>& text);
 
 // Throws InvalidArgument where `out` is read-only, has elements that share memory, or overlaps the input.
 void check_writable(const TensorDesc& out);
+// The same, and that `out`, of 4 dimensions, has the shape of the result and a last stride of 1.
+void check_out(const TensorDesc& out, const AttentionShape& shape);
 void check_apart(const TensorDesc& out, const char* name, const TensorDesc& input);
 // The shape of the call by its inputs alone, whatever the output may be.
 AttentionShape check_inputs(

@@ -66,10 +66,7 @@ void set_outputs(DecodeCall& self, const Tensor& out, const Tensor* lse, const T
     require(out.device == self.q.device, "out must be on the device of q, ", device_text(self.q.device), ", got ",
         device_text(out.device));
     require(out.rank == 4, "out must have 4 dimensions, got shape ", shape_text(out));
-    AttentionOptions options;
-    options.scale = self.scale;
-    check_attention(untyped(self.q), untyped(self.k), untyped(self.v), untyped(out), options);
-    check_writable(out);
+    check_out(out, self.shape);
     check_apart(out, "q", self.q);
     check_apart(out, "k", self.k);
     check_apart(out, "v", self.v);

@@ -41,7 +41,7 @@ def flash_attn_func(
         softcap=(softcap, 0.0),
         alibi_slopes=(alibi_slopes, None),
     )
-    window = tuple(window_size)
+    window = tuple(window_size) if isinstance(window_size, (tuple, list)) else window_size
     if window not in ((-1, -1), (-1, 0)):
         raise NotImplementedError(f"flash_attn_func: window_size={window_size!r} is not supported, only (-1, -1)")
     rule = "bottom_right" if causal or window == (-1, 0) else None
@@ -71,10 +71,9 @@ def scaled_dot_product_attention(
     if attn_mask is not None:
         raise NotImplementedError("scaled_dot_product_attention: attn_mask is not supported, only is_causal")
     _neutral("scaled_dot_product_attention", dropout_p=(dropout_p, 0.0))
-    if not enable_gqa and len(query.shape) == 4 and len(key.shape) == 4 and query.shape[1] != key.shape[1]:
-        raise ValueError(
-            f"query has {query.shape[1]} heads and key {key.shape[1]}: pass enable_gqa=True for grouped heads"
-        )
+    heads = [x.shape[1] for x in (query, key) if len(getattr(x, "shape", ())) == 4]
+    if not enable_gqa and len(heads) == 2 and heads[0] != heads[1]:
+        raise ValueError(f"query has {heads[0]} heads and key {heads[1]}: pass enable_gqa=True for grouped heads")
     return flash_attention(query, key, value, causal="top_left" if is_causal else None, scale=scale)
 
 

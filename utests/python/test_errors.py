@@ -197,11 +197,12 @@ def test_a_last_stride_other_than_one(torch, place, qkv):
 def test_out_that_does_not_fit(torch, place, qkv):
     q, k, v = qkv
     for out, error, words in (
-        (q.new_empty(1, 2, 5, 31), ValueError, "o must be"),
+        (q.new_empty(1, 2, 5, 31), ValueError, "out must be"),
         (q.new_empty(2, 5, 32), ValueError, "4 dimensions"),
         (q.new_empty(1, 2, 5, 32, dtype=torch.float16), TypeError, "float16"),
         (q.new_empty(1, 2, 5, 64)[..., ::2], ValueError, "last stride"),
         (q.new_empty(1, 1, 5, 32).expand(1, 2, 5, 32), ValueError, "share memory"),
+        (torch.as_strided(q.new_empty(400), (1, 2, 5, 32), (400, 160, 31, 1)), ValueError, "share memory"),
         (q, ValueError, "overlaps the memory of q"),
         (v, ValueError, "overlaps the memory of v"),
     ):
@@ -312,6 +313,7 @@ def test_a_kernel_fault_is_an_error_of_that_call_only(numpy_only):
         ({"dropout_p": 0.1}, NotImplementedError),
         ({"softcap": 1.0}, NotImplementedError),
         ({"window_size": (4, 4)}, NotImplementedError),
+        ({"window_size": -1}, NotImplementedError),
         ({"alibi_slopes": [1.0]}, NotImplementedError),
     ],
 )
@@ -332,3 +334,5 @@ def test_arguments_of_sdpa_that_are_not_covered(torch):
         compat.sdpa(q, q, q, dropout_p=0.5)
     with pytest.raises(ValueError, match="enable_gqa"):
         compat.sdpa(q, q[:, :1], q[:, :1])
+    with pytest.raises(TypeError, match="q must be a tensor"):
+        compat.sdpa([1], q, q)
