@@ -108,8 +108,8 @@ AttentionShape check_sage(const SageOperands& in, const TensorView<O, 4>& o, con
         groups = in.q_scale_rows == QScaleRows::block  ? blocks
                  : in.q_scale_rows == QScaleRows::warp ? warps
                                                        : 8 * warps;
-        keys = packed.max_k, scale_batch = packed.count;
-        shape.batch = packed.count, shape.q_len = packed.max_q, shape.kv_len = packed.max_k;
+        keys = packed.longest_k(shape.kv_len), scale_batch = packed.count;
+        shape.batch = packed.count, shape.q_len = packed.longest_q(shape.q_len), shape.kv_len = keys;
     }
     check_view("v", in.v, true);
     require(in.v.shape[0] == storage_batch && in.v.shape[1] == shape.heads_kv && in.v.shape[2] == tiles &&
@@ -172,6 +172,7 @@ inline SageParams sage_params(const SageOperands& in, const AttentionShape& shap
     if (in.delta_s_units.data) set_bias(in.delta_s_units);
     p.shift_batch = in.lse_shift.stride[0], p.shift_head = in.lse_shift.stride[1], p.shift_row = in.lse_shift.stride[2];
     p.lse_batch = options.lse.stride[0], p.lse_head = options.lse.stride[1], p.lse_row = options.lse.stride[2];
+    p.q_tokens = int(in.q.shape[2]), p.k_tokens = int(in.k.shape[2]);
     p.q_len = int(shape.q_len), p.kv_len = int(shape.kv_len), p.heads_q = int(shape.heads_q);
     p.group = int(shape.group()), p.head_dim_v = int(shape.head_dim_v);
     p.causal = options.causal, p.q_scale_rows = in.q_scale_rows;

@@ -10,12 +10,18 @@
 //   k_scale  fp32  (B, Hkv, ceil(Sk/64))
 //   v_scale  fp32  (B, Hkv, P)                   per channel; packed: (sequences, Hkv, P)
 //   delta_s        (B, Hq, ceil(Sq/128), Sk)     optional: what smoothing q took away, per block of 128 rows. int32:
-//                  the C operand of the score product, bias_zero + rint(delta_s / (q_scale * k_scale)); or fp32
+//                  the C operand of the score product, bias_zero + rint(delta_s / (q_scale * k_scale)); or fp32.
+//                  Packed: (1, Hq, blocks, min(max_k, Sk))
 //   lse_shift fp32 (B, Hq, Sq)                   optional: added to the lse; what smoothing k took away
+//
+// Scales are positive. Codes of q and k are in [-127, 127]; a row of q whose codes are all -128 stands for NaN, and so
+// does a tile of k whose scale is NaN: rows that see one of its keys become NaN. A NaN in v is an fp8 NaN.
 //
 // Packed sequences of different lengths (varlen) hold all tokens of a batch along Sq and Sk, with B = 1. Sequence b
 // starts at token cu[b], at row block cu_q[b] / 128 + b, at 32-row group cu_q[b] / 32 + b and at key tile
-// cu_k[b] / 64 + b; since a sequence of n tokens has at most n / m + 1 blocks of m, they never overlap.
+// cu_k[b] / 64 + b; since a sequence of n tokens has at most n / m + 1 blocks of m, they never overlap. Offsets are
+// taken as if they were within the tokens and did not decrease, and no sequence is longer than max_q and max_k: others
+// give wrong results, but touch nothing outside the tensors.
 #pragma once
 
 #include "waveattn/attention/problem.h"
@@ -57,6 +63,10 @@ inline constexpr std::int32_t bias_zero = 0x4B400000;
 inline constexpr float bias_zero_value = 12582912.0f;
 // Hence the largest |delta_s| in integer units beside the largest dot product of 128 pairs of int8 in [-127, 127].
 inline constexpr std::int32_t max_bias = (1 << 22) - 127 * 127 * max_head_dim - 1;
+// A product of scales is at least this for the kernel: 2^22 units of it are still no score.
+inline constexpr float least_score_scale = 0x1p-40f;
+// Codes of a row of q that held a NaN or an infinity, of which the kernel makes a row of NaN.
+inline constexpr std::int32_t poisoned_codes = std::int32_t(0x80808080u);
 
 WAVEATTN_HOST_DEVICE constexpr std::int64_t scale_groups(QScaleRows rows, std::int64_t q_len) {
     return rows == QScaleRows::block  ? ceil_div<std::int64_t>(q_len, block_rows)
@@ -78,6 +88,8 @@ struct PackedSequences {
     const std::int32_t* cu_k = nullptr;
     std::int64_t count = 0;            // sequences; 0 where the batch is not packed
     std::int64_t max_q = 0, max_k = 0; // the largest lengths, or more
+    std::int64_t longest_q(std::int64_t tokens) const { return max_q < tokens ? max_q : tokens; }
+    std::int64_t longest_k(std::int64_t tokens) const { return max_k < tokens ? max_k : tokens; }
 };
 
 // Quantised operands in device memory. T is const for what only reads them.
@@ -105,13 +117,27 @@ struct Sequence {
     std::int32_t q_len = 0, kv_len = 0;
 };
 
-WAVEATTN_HOST_DEVICE inline Sequence locate_sequence(
-    std::int64_t index, const std::int32_t* cu_q, const std::int32_t* cu_k, std::int32_t q_len, std::int32_t kv_len) {
+// One of a batch's sequences along an axis: its first token and its length.
+struct Span {
+    std::int32_t start, length;
+};
+// `longest` limits the length; `tokens` are all there are.
+WAVEATTN_HOST_DEVICE inline Span packed_span(
+    const std::int32_t* cu, std::int64_t index, std::int32_t longest, std::int32_t tokens) {
+    std::int32_t start = cu[index], end = cu[index + 1];
+    start = start < 0 ? 0 : start < tokens ? start : tokens;
+    end = end < start ? start : end < tokens ? end : tokens;
+    return {start, end - start < longest ? end - start : longest};
+}
+
+// q_len and kv_len are the lengths, or the limits of them where sequences are packed.
+WAVEATTN_HOST_DEVICE inline Sequence locate_sequence(std::int64_t index, const std::int32_t* cu_q,
+    const std::int32_t* cu_k, std::int32_t q_len, std::int32_t kv_len, std::int32_t q_tokens, std::int32_t k_tokens) {
     if (!cu_q) return {index, index, 0, 0, 0, 0, 0, q_len, kv_len};
+    const Span q = packed_span(cu_q, index, q_len, q_tokens), k = packed_span(cu_k, index, kv_len, k_tokens);
     Sequence s;
     s.sequence = index;
-    s.q_start = cu_q[index], s.kv_start = cu_k[index];
-    s.q_len = std::int32_t(cu_q[index + 1] - s.q_start), s.kv_len = std::int32_t(cu_k[index + 1] - s.kv_start);
+    s.q_start = q.start, s.kv_start = k.start, s.q_len = q.length, s.kv_len = k.length;
     s.q_block = s.q_start / block_rows + index, s.q_warp = s.q_start / 32 + index;
     s.kv_tile = s.kv_start / tile_keys + index;
     return s;

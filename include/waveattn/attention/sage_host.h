@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 namespace waveattn::sage {
@@ -17,11 +18,65 @@ namespace waveattn::sage {
 
 inline constexpr int stat_lanes = 64; // rows that a statistics workgroup adds at once
 inline constexpr int quantize_threads = 256;
-inline constexpr int lane_channels = 8;     // a lane of the quantising passes holds 8 channels of a row
-inline constexpr float least_amax = 1e-15f; // zero blocks get a scale, not a division by zero
-// With it |delta_s| <= 127 * l1(q_mean) * k_scale <= 127 * 16384 units of q_scale * k_scale, below max_bias.
-inline constexpr float mean_steps = 16384.0f;
-static_assert(127 * 16384 + 1 < max_bias);
+inline constexpr int lane_channels = 8; // a lane of the quantising passes holds 8 channels of a row
+
+// ---- magnitudes: any finite fp32 value, denormals included, is quantised by its block's largest ----
+
+WAVEATTN_HOST_DEVICE constexpr bool is_finite(float x) { return __builtin_fabsf(x) <= 3.40282347e38f; }
+// NaN and infinity take part in no mean and no largest value.
+WAVEATTN_HOST_DEVICE constexpr float finite_or_zero(float x) { return is_finite(x) ? x : 0.f; }
+// |x| as bits, in the order of the values: infinity above all finite ones, NaN above infinity.
+WAVEATTN_HOST_DEVICE constexpr std::int32_t magnitude(float x) {
+    return __builtin_bit_cast(std::int32_t, x) & 0x7fffffff;
+}
+WAVEATTN_HOST_DEVICE constexpr float power_of_two(int exponent) { // -126 to 127
+    return __builtin_bit_cast(float, (exponent + 127) << 23);
+}
+
+// x becomes the code x * lift * inverse, rounded, which stands for code * scale. `lift`, 1 or 2^64, keeps the inverse
+// of tiny scales finite.
+struct CodeScale {
+    float scale, lift, inverse;
+};
+WAVEATTN_HOST_DEVICE constexpr float code_lift(float amax) { return amax < 0x1p-64f ? 0x1p64f : 1.f; }
+// Of a block whose largest magnitude is amax: 127 steps. Where it is NaN or infinite the scale is NaN. Zero blocks get
+// a tiny positive one.
+WAVEATTN_HOST_DEVICE constexpr CodeScale int8_scale(float amax) {
+    if (!is_finite(amax)) return {__builtin_nanf(""), 1.f, 0.f};
+    const float largest = amax < 0x1p-126f ? 0x1p-126f : amax;
+    return {largest / 127.f, code_lift(largest), 127.f / (largest * code_lift(largest))};
+}
+// Of a channel of v. A scale that would be denormal is a power of two, and so exact; fp8 codes do not need their range.
+WAVEATTN_HOST_DEVICE constexpr CodeScale fp8_scale(float amax, float largest) {
+    if (amax >= 0x1p-118f) return {amax / largest, code_lift(amax), largest / (amax * code_lift(amax))};
+    int exponent = (magnitude(amax * 0x1p64f) >> 23) - 127 - 6; // codes below 2^7, after the lift
+    if (exponent < 64 - 149) exponent = 64 - 149;
+    return {power_of_two(exponent) * 0x1p-64f, 0x1p64f, power_of_two(-exponent)};
+}
+
+// With this guard |delta_s| <= 127 * l1(q_mean) * k_scale <= 127 * 2^14 units of q_scale * k_scale, below max_bias.
+// delta_s as fp32 only needs a quotient that fp32 holds.
+static_assert(127 * (1 << 14) + 1 < max_bias);
+WAVEATTN_HOST_DEVICE constexpr float delta_guard(QScaleRows rows) {
+    return rows == QScaleRows::block ? 127.f * 0x1p-14f : 127.f * 0x1p-37f;
+}
+// The l1 norm is summed in units of 128, the most channels there are, so that it is finite where the mean is.
+inline constexpr float l1_unit = 128.f;
+WAVEATTN_HOST_DEVICE constexpr float delta_inverse(float q_scale, float k_scale) {
+    const float product = q_scale * k_scale;
+    return 1.f / (product > least_score_scale ? product : least_score_scale);
+}
+WAVEATTN_HOST_DEVICE inline std::int32_t delta_units(float delta, float inverse) {
+    const float units = __builtin_rintf(delta * inverse), most = float(max_bias);
+    return bias_zero + (units > most ? max_bias : units < -most ? -max_bias : units == units ? int(units) : 0);
+}
+
+// Means are sums of value * mean_weight, a power of two, over count * mean_weight: no sum overflows.
+WAVEATTN_HOST_DEVICE constexpr float mean_weight(std::int64_t count) {
+    int log = 0;
+    while ((std::int64_t(1) << log) < count) ++log;
+    return power_of_two(-log);
+}
 
 // The sequence is summed in this many chunks, and each by stat_lanes strided sums that are then added as a tree.
 WAVEATTN_HOST_DEVICE constexpr int stat_chunks(std::int64_t tokens) { return tokens > 512 ? 2 : 1; }
@@ -69,13 +124,13 @@ inline float decode_fp8(std::uint8_t bits, Fp8Format format) {
 
 // Normalised Walsh-Hadamard transform of a row (Sylvester's order): orthogonal, and its own inverse.
 inline void rotate(float* row, int padded) {
+    for (int i = 0; i < padded; ++i) row[i] *= rotation_scale(padded);
     for (int stride = 1; stride < padded; stride *= 2)
         for (int i = 0; i < padded; ++i)
             if (!(i & stride)) {
                 const float a = row[i], b = row[i + stride];
                 row[i] = a + b, row[i + stride] = a - b;
             }
-    for (int i = 0; i < padded; ++i) row[i] *= rotation_scale(padded);
 }
 
 // Sums a power-of-two number of values as the device's tree does.
@@ -85,30 +140,34 @@ inline float tree_sum(std::vector<float> values) {
     return values[0];
 }
 
-// The mean of each channel over the tokens of one head.
+// The mean of each channel over the tokens of one head. A value that is not finite counts as 0.
 inline std::vector<float> channel_mean(const float* head, std::int64_t tokens, int head_dim, int padded) {
     std::vector<float> mean(std::size_t(padded), 0.f);
     const std::int64_t rows = stat_chunk_rows(tokens);
+    const float weight = mean_weight(tokens);
     for (int d = 0; d < head_dim && tokens > 0; ++d) {
         float total = 0;
         for (int chunk = 0; chunk < stat_chunks(tokens); ++chunk) {
             std::vector<float> lanes(stat_lanes, 0.f);
             const std::int64_t first = chunk * rows, end = std::min(tokens, first + rows);
-            for (std::int64_t t = first; t < end; ++t)
-                lanes[std::size_t((t - first) % stat_lanes)] += head[t * head_dim + d];
+            for (std::int64_t t = first; t < end; ++t) {
+                float& lane = lanes[std::size_t((t - first) % stat_lanes)];
+                lane = std::fma(finite_or_zero(head[t * head_dim + d]), weight, lane);
+            }
             const float sum = tree_sum(lanes);
             total = chunk == 0 ? sum : total + sum;
         }
-        mean[std::size_t(d)] = total / float(tokens);
+        mean[std::size_t(d)] = total / (float(tokens) * weight);
     }
     return mean;
 }
 
-inline float int8_inverse(float amax) { return 127.f / std::max(amax, least_amax); }
-inline float int8_scale(float amax) { return std::max(amax, least_amax) / 127.f; }
-inline std::int8_t to_int8(float value, float inverse) {
-    return std::int8_t(std::clamp(std::nearbyint(value * inverse), -127.f, 127.f));
+// 127 for a NaN, whose scale is NaN too.
+inline std::int8_t to_int8(float value, const CodeScale& scale) {
+    const float code = std::nearbyint(value * scale.lift * scale.inverse);
+    return std::int8_t(code == code ? std::clamp(code, -127.f, 127.f) : 127.f);
 }
+inline float as_magnitude(std::int32_t bits) { return __builtin_bit_cast(float, bits); }
 
 inline void quantize_q(SageHostOperands& out, const std::vector<float>& q, const SageHostOptions& options) {
     const int P = out.padded, R = rows_at_once(P);
@@ -149,33 +208,40 @@ inline void quantize_q(SageHostOperands& out, const std::vector<float>& q, const
                 std::vector<float> lanes(std::size_t(P / lane_channels), 0.f);
                 for (int d = 0; d < P; ++d) {
                     std::vector<float> sums(std::size_t(R), 0.f);
-                    for (int r = 0; r < block_rows; ++r) sums[std::size_t(r % R)] += x[std::size_t(r * P + d)];
-                    mean[d] = tree_sum(sums) / float(count);
-                    lanes[std::size_t(d / lane_channels)] += std::abs(mean[d]);
+                    for (int r = 0; r < block_rows; ++r) {
+                        float& sum = sums[std::size_t(r % R)];
+                        sum = std::fma(finite_or_zero(x[std::size_t(r * P + d)]), 1.f / block_rows, sum);
+                    }
+                    mean[d] = tree_sum(sums) / (float(count) / block_rows);
+                    float& lane = lanes[std::size_t(d / lane_channels)];
+                    lane = std::fma(std::abs(mean[d]), 1.f / l1_unit, lane);
                     for (int r = 0; r < count; ++r) x[std::size_t(r * P + d)] -= mean[d];
                 }
                 for (std::size_t s = 1; s < lanes.size(); s *= 2)
                     for (std::size_t i = 0; i < lanes.size(); i += 2 * s) lanes[i] += lanes[i + s];
                 l1 = lanes[0];
             }
-            const bool guard = options.smooth_q && options.q_scale_rows == QScaleRows::block;
-            std::vector<float> amax(std::size_t(block_rows), 0.f);
+            std::vector<float> amax(std::size_t(block_rows), l1 * (delta_guard(options.q_scale_rows) * l1_unit));
+            std::vector<bool> poisoned(std::size_t(block_rows), false);
             const auto local = [&](int r) { return std::size_t(scale_group(options.q_scale_rows, r, 0)); };
-            for (int r = 0; r < count; ++r)
-                for (int d = 0; d < P; ++d)
-                    amax[local(r)] = std::max(amax[local(r)], std::abs(x[std::size_t(r * P + d)]));
             for (int r = 0; r < count; ++r) {
-                const float largest = guard ? std::max(amax[local(r)], l1 * (127.f / mean_steps)) : amax[local(r)];
+                std::int32_t largest = 0;
+                for (int d = 0; d < P; ++d) largest = std::max(largest, magnitude(x[std::size_t(r * P + d)]));
+                poisoned[std::size_t(r)] = !is_finite(as_magnitude(largest));
+                if (!poisoned[std::size_t(r)]) amax[local(r)] = std::max(amax[local(r)], as_magnitude(largest));
+            }
+            for (int r = 0; r < count; ++r) {
+                const CodeScale scale = int8_scale(amax[local(r)]);
                 for (int d = 0; d < P; ++d)
                     out.q[std::size_t((plane * out.q_len + first + r) * P + d)] =
-                        to_int8(x[std::size_t(r * P + d)], int8_inverse(largest));
+                        poisoned[std::size_t(r)] ? std::int8_t(-128) : to_int8(x[std::size_t(r * P + d)], scale);
                 out.q_scale[std::size_t(plane * groups + scale_group(options.q_scale_rows, first + r, 0))] =
-                    int8_scale(largest);
+                    scale.scale;
             }
             // Groups of the last block that no row belongs to.
             for (std::int64_t g = 0; g < groups; ++g)
                 if (float& scale = out.q_scale[std::size_t(plane * groups + g)]; scale == 0 && block == blocks - 1)
-                    scale = int8_scale(0);
+                    scale = int8_scale(l1 * (delta_guard(options.q_scale_rows) * l1_unit)).scale;
         }
 }
 
@@ -192,21 +258,21 @@ inline void quantize_k(SageHostOperands& out, const std::vector<float>& k, const
             const std::int64_t first = tile * tile_keys;
             const int count = int(std::min<std::int64_t>(tile_keys, out.kv_len - first));
             std::vector<float> x(std::size_t(tile_keys * P), 0.f);
-            float amax = 0;
+            std::int32_t amax = 0;
             for (int r = 0; r < count; ++r) {
                 float* row = &x[std::size_t(r * P)];
                 for (int d = 0; d < out.head_dim; ++d)
                     row[d] = k[std::size_t((plane * out.kv_len + first + r) * out.head_dim + d)] -
                              (options.smooth_k ? out.k_mean[std::size_t(plane * P + d)] : 0.f);
                 if (options.hadamard) rotate(row, P);
-                for (int d = 0; d < P; ++d) amax = std::max(amax, std::abs(row[d]));
+                for (int d = 0; d < P; ++d) amax = std::max(amax, magnitude(row[d]));
             }
-            const float k_scale = int8_scale(amax);
-            out.k_scale[std::size_t(plane * tiles + tile)] = k_scale;
+            const CodeScale k_scale = int8_scale(as_magnitude(amax));
+            out.k_scale[std::size_t(plane * tiles + tile)] = k_scale.scale;
             for (int r = 0; r < count; ++r)
                 for (int d = 0; d < P; ++d)
                     out.k[std::size_t((plane * out.kv_len + first + r) * P + d)] =
-                        to_int8(x[std::size_t(r * P + d)], int8_inverse(amax));
+                        to_int8(x[std::size_t(r * P + d)], k_scale);
             if (!options.smooth_q) continue;
             for (std::int64_t member = 0; member < group; ++member)
                 for (std::int64_t block = 0; block < blocks; ++block) {
@@ -215,13 +281,13 @@ inline void quantize_k(SageHostOperands& out, const std::vector<float>& k, const
                     const float* mean = &out.q_mean[std::size_t((head * blocks + block) * P)];
                     float inverse = 0;
                     if (options.q_scale_rows == QScaleRows::block)
-                        inverse = 1.f / (out.q_scale[std::size_t(head * blocks + block)] * k_scale);
+                        inverse = delta_inverse(out.q_scale[std::size_t(head * blocks + block)], k_scale.scale);
                     for (int r = 0; r < count; ++r) {
                         float delta = 0;
                         for (int d = 0; d < P; ++d) delta = std::fma(mean[d], x[std::size_t(r * P + d)], delta);
                         const std::size_t at = std::size_t((head * blocks + block) * out.kv_len + first + r);
                         out.delta_s[at] = delta;
-                        out.delta_s_units[at] = bias_zero + std::int32_t(std::nearbyint(delta * inverse));
+                        out.delta_s_units[at] = delta_units(delta, inverse);
                     }
                 }
         }
@@ -237,14 +303,16 @@ inline void quantize_v(SageHostOperands& out, const std::vector<float>& v, const
         for (int d = 0; d < P; ++d) {
             float amax = 0;
             for (std::int64_t t = 0; t < out.kv_len && d < out.head_dim; ++t)
-                amax = std::max(amax, std::abs(v[std::size_t((plane * out.kv_len + t) * out.head_dim + d)]));
-            amax = std::max(amax, least_amax);
-            out.v_scale[std::size_t(plane * P + d)] = amax / largest;
-            const float inverse = largest / amax;
+                amax = std::max(
+                    amax, std::abs(finite_or_zero(v[std::size_t((plane * out.kv_len + t) * out.head_dim + d)])));
+            const CodeScale scale = fp8_scale(amax, largest);
+            out.v_scale[std::size_t(plane * P + d)] = scale.scale;
             for (std::int64_t t = 0; t < out.kv_len && d < out.head_dim; ++t) {
-                const float value = v[std::size_t((plane * out.kv_len + t) * out.head_dim + d)] * inverse;
+                const float value = v[std::size_t((plane * out.kv_len + t) * out.head_dim + d)];
+                const float code = is_finite(value) ? std::clamp(value * scale.lift * scale.inverse, -largest, largest)
+                                                    : std::numeric_limits<float>::quiet_NaN();
                 out.v[std::size_t(((plane * tiles + t / tile_keys) * P + d) * tile_keys + t % tile_keys)] =
-                    encode_fp8(std::isnan(value) ? value : std::clamp(value, -largest, largest), options.format);
+                    encode_fp8(code, options.format);
             }
         }
 }

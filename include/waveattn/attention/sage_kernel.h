@@ -77,8 +77,10 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
     static constexpr int first_steps = 9; // of the 16 weights, beside score products; the last value product gets none
     static constexpr float masked_out = -__builtin_inff();
     using Range = detail::SageRange<Arch>;
-    static constexpr float no_shift = 1e30f;    // of a row without a score
-    static constexpr float shift_steps = 256.f; // a shift is a multiple of its inverse
+    static constexpr float no_shift = 3e38f;    // of a row without a score
+    static constexpr float shift_steps = 256.f; // a shift is a multiple of its inverse, where scores are below 2^20
+    // A wave whose units of the scores are larger takes scores as fp32, one by one: see widen().
+    static constexpr float widest_scale = 0.125f;
 
     // What a lane knows of its query.
     struct State {
@@ -87,6 +89,9 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
         float shift;        // of scores, the same in both halves
         int4v q[planes];
         float q_scale;
+        // What scores start from, and the least product of scales. 0 and 1 where scores are fp32, and q_scale is 0
+        // then.
+        float zero, least_scale;
     };
     // Scores of 32 keys, and what turns them into weights: 2^(scale * score + offset).
     struct Scores {
@@ -154,8 +159,7 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
     // Sets what turns the scores of a tile with that k_scale into weights. The scale keeps 20 bits, so that 12582912
     // times it is exact and, as the shift has few bits, the offset too.
     WAVEATTN_DEVICE static float score_scale(const State& state, float k_scale) {
-        const int bits = __builtin_bit_cast(int, k_scale), least = __builtin_bit_cast(int, 1e-18f);
-        const float product = state.q_scale * as_float(bits > least ? bits : least);
+        const float product = arch::max(state.q_scale * k_scale, state.least_scale);
         return as_float(__builtin_bit_cast(int, product) & ~0xf);
     }
     WAVEATTN_DEVICE static void set_scale(Scores& s, const State& state, float k_scale) {
@@ -163,7 +167,16 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
         set_offset(s, state);
     }
     WAVEATTN_DEVICE static void set_offset(Scores& s, const State& state) {
-        s.offset = arch::fma(s.scale, -sage::bias_zero_value, state.shift);
+        s.offset = arch::fma(s.scale, -state.zero, state.shift);
+    }
+    // Scores of units that 2^-8 steps do not resolve, as fp32: the folded constant would be off by powers of two. Also
+    // where a scale is NaN, which reaches only the rows that see the tile then.
+    WAVEATTN_DEVICE static void widen(Scores& s, float scale, [[maybe_unused]] const int16v& plain_bias) {
+        detail::static_for<0, 16>([&](auto r) {
+            float score = (as_float(s.units[r.value]) - sage::bias_zero_value) * scale;
+            if constexpr (Bias == SageBias::plain) score += as_float(plain_bias[r.value]);
+            s.units[r.value] = __builtin_bit_cast(int, score);
+        });
     }
 
     // Where the row's largest weight of this half tile is above 2^from, shifts the row so that it becomes 2^to. Returns
@@ -171,10 +184,13 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
     WAVEATTN_DEVICE static float pin(Scores& s, State& state, float from, float to) {
         float largest = masked_out;
         detail::static_for<0, 16>([&](auto r) { largest = arch::max(largest, as_float(s.units[r.value])); });
-        const float score = arch::fma(largest, s.scale, -sage::bias_zero_value * s.scale);
-        const float mine = arch::round_even(score * shift_steps) * (1.f / shift_steps);
+        const float score = arch::fma(largest, s.scale, -state.zero * s.scale);
+        const float rounded = arch::round_even(score * shift_steps) * (1.f / shift_steps);
+        const bool coarse = arch::abs(score) >= 0x1p20f; // then `to` is less than a step, and the weight 1
+        const float mine = coarse ? score : rounded;
         const float top = arch::max(mine, arch::shuffle_xor(mine, 32)), old = state.shift;
-        state.shift = top + old > from ? to - top : old;
+        const float wanted = arch::abs(top) >= 0x1p20f ? 0.f : to;
+        state.shift = top + old > from ? wanted - top : old;
         set_offset(s, state);
         return arch::exp2(state.shift - old);
     }
@@ -294,6 +310,22 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
         });
     }
 
+    // Whether the largest scale of the wave's rows and the keys' first tiles makes units too large for the folded
+    // constant, or a scale of k is NaN. Compared as bits: NaN is above all numbers.
+    WAVEATTN_DEVICE static bool wide_scores(const float* k_scale, int tiles, float row_scale, int lane) {
+        int largest = 0;
+        for (int tile = lane; tile < tiles; tile += 64) {
+            const int bits = __builtin_bit_cast(int, k_scale[tile]);
+            largest = bits > largest ? bits : largest;
+        }
+        for (int mask = 1; mask < 64; mask *= 2) {
+            const int other = arch::shuffle_xor(largest, mask);
+            largest = other > largest ? other : largest;
+        }
+        const float product = row_scale * as_float(largest);
+        return arch::any_lane(!(product <= widest_scale));
+    }
+
     WAVEATTN_DEVICE static void exec(const Params& p) {
         alignas(16) __shared__ char lds[2 * Tile::slot_bytes + (Bias == SageBias::none ? 0 : 2 * Tile::bias_bytes)];
         const int lane = int(arch::lane_id()), wave = arch::uniform(int(arch::thread_x())) / 64;
@@ -305,7 +337,8 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
         const int plane = int(rank / unsigned(p.q_blocks)), turn = int(rank % unsigned(p.q_blocks));
         const int block = p.causal == Causal::none ? turn : p.q_blocks - 1 - turn; // the longest first
         const int head = plane % p.heads_q, kv_head = head / p.group;
-        const sage::Sequence s = sage::locate_sequence(plane / p.heads_q, p.cu_q, p.cu_k, p.q_len, p.kv_len);
+        const sage::Sequence s =
+            sage::locate_sequence(plane / p.heads_q, p.cu_q, p.cu_k, p.q_len, p.kv_len, p.q_tokens, p.k_tokens);
         const int first_row = block * Tile::block_q;
         if (first_row >= s.q_len) return;
         const int wave_row = first_row + 32 * wave, row = wave_row + (lane & 31);
@@ -334,10 +367,15 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
                 [&](auto u) { state.q[u.value] = *reinterpret_cast<const int4v*>(q_row + 32 * u.value + 16 * half); });
             const std::int64_t group =
                 sage::scale_group(p.q_scale_rows, safe_row, p.q_scale_rows == QScaleRows::block ? s.q_block : s.q_warp);
-            state.q_scale = arch::max(p.q_scale[s.batch * p.q_scale_batch + head * p.q_scale_head + group], 1e-18f);
+            const float row_scale = p.q_scale[s.batch * p.q_scale_batch + head * p.q_scale_head + group];
 
             Stage stage;
             stage.init(p, s, kv_head, wave, lane);
+            const bool wide = wide_scores(stage.k_scale, tiles, row_scale, lane);
+            state.q_scale = wide ? 0.f : row_scale;
+            state.zero = wide ? 0.f : sage::bias_zero_value;
+            state.least_scale = wide ? 1.f : sage::least_score_scale;
+            const int first_special = wide ? 0 : first_masked;
             if constexpr (Bias != SageBias::none) {
                 const int safe = wave_row < s.q_len ? wave_row : s.q_len - 1;
                 stage.bias_tile = static_cast<const std::int32_t*>(p.bias) + s.batch * p.bias_batch +
@@ -358,9 +396,11 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
                     (Bias == SageBias::units ? start : plain) = words;
                 }
             };
-            const auto finish = [&](Scores& scores, int tile, int half_tile, [[maybe_unused]] float tile_k_scale) {
-                if constexpr (Bias == SageBias::plain) add_plain_bias(scores, plain, score_scale(state, tile_k_scale));
-                if (tile >= first_masked) [[unlikely]] {
+            const auto finish = [&](Scores& scores, int tile, int half_tile, float tile_k_scale) {
+                if constexpr (Bias == SageBias::plain)
+                    if (!wide) add_plain_bias(scores, plain, score_scale(state, tile_k_scale));
+                if (tile >= first_special) [[unlikely]] {
+                    if (wide) widen(scores, row_scale * tile_k_scale, plain);
                     mask(scores, visible - 64 * tile - 32 * half_tile);
                     if (half_tile == 0) stage.clear_tail(tile);
                 }
@@ -369,7 +409,7 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
             // Slot n & 1 holds V tile n and K tile n + 1. Before the loop: K tile 0 and zeros as V, then slot 0; the
             // scores of tile 0.
             stage.load(-1);
-            [[maybe_unused]] float k_scale = stage.load_scale(0);
+            float k_scale = stage.load_scale(0);
             Stage early = stage; // both loads are under way before either is waited for
             stage.prepare_tail(1);
             stage.load(0);
@@ -439,6 +479,7 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
                 finish(s1, tile + 1, 1, k_scale);
             }
             detail::static_for<0, value_products>([&](auto n) { add_value<n.value>(state, v, w1); });
+            if (state.q[0][0] == sage::poisoned_codes && keys_of(safe_row) > 0) state.sum[0] = __builtin_nanf("");
         }
         write(arch::kernel_argument<Params>(), s, state, lds, head, kv_head, row, stored, wave, lane);
     }

@@ -53,7 +53,8 @@ inline SageStorage sage_storage(const AttentionShape& shape, const SageOptions& 
     s.keys = shape.kv_len;
     if (packed) {
         const std::int64_t count = options.packed.count, warps = shape.q_len / 32 + count;
-        s.k_tiles = shape.kv_len / 64 + count, s.q_blocks = shape.q_len / 128 + count, s.keys = options.packed.max_k;
+        s.k_tiles = shape.kv_len / 64 + count, s.q_blocks = shape.q_len / 128 + count;
+        s.keys = options.packed.longest_k(shape.kv_len);
         s.q_groups = options.q_scale_rows == QScaleRows::block  ? s.q_blocks
                      : options.q_scale_rows == QScaleRows::warp ? warps
                                                                 : 8 * warps;
@@ -192,8 +193,9 @@ SageOperands executeSageQuantize(const TensorView<const T, 4>& q, const TensorVi
     p.sequences = int(storage.sequences), p.heads_q = int(shape.heads_q), p.heads_kv = int(shape.heads_kv);
     p.group = shape.heads_kv == 0 ? 1 : int(shape.group());
     const bool packed = options.packed.count != 0;
-    p.q_len = int(packed ? options.packed.max_q : shape.q_len);
-    p.kv_len = int(packed ? options.packed.max_k : shape.kv_len);
+    p.q_tokens = int(shape.q_len), p.k_tokens = int(shape.kv_len);
+    p.q_len = packed ? int(options.packed.longest_q(shape.q_len)) : p.q_tokens;
+    p.kv_len = packed ? int(options.packed.longest_k(shape.kv_len)) : p.k_tokens;
     p.head_dim = int(shape.head_dim);
     p.launch_blocks = ceil_div(p.q_len, sage::block_rows), p.launch_tiles = ceil_div(p.kv_len, sage::tile_keys);
     p.factor = options.scale.value_or(float(1.0 / std::sqrt(double(shape.head_dim)))) * 1.44269504088896340736f;

@@ -37,7 +37,7 @@ struct SageQuantizeParams {
     const std::int32_t *cu_q, *cu_k;
     // Sizes of the outputs' axes: rows and groups of q, rows and tiles of k, blocks and keys of delta_s.
     std::int64_t q_rows, q_groups, k_rows, k_tiles, blocks, keys;
-    std::int32_t sequences, heads_q, heads_kv, group, q_len, kv_len, head_dim;
+    std::int32_t sequences, heads_q, heads_kv, group, q_len, kv_len, q_tokens, k_tokens, head_dim;
     std::int32_t launch_blocks, launch_tiles; // for the longest sequence
     float factor;                             // scale * log2(e)
     float fp8_largest;
@@ -46,6 +46,10 @@ struct SageQuantizeParams {
 };
 
 #ifdef __HIP__
+
+WAVEATTN_DEVICE sage::Sequence sage_sequence(const SageQuantizeParams& p, int index) {
+    return sage::locate_sequence(index, p.cu_q, p.cu_k, p.q_len, p.kv_len, p.q_tokens, p.k_tokens);
+}
 
 // 8 channels of a row as fp32; zeros from channel `head_dim` on.
 struct SageRow {
@@ -100,14 +104,19 @@ struct SageRow {
         });
         return value;
     }
-    template <int Lanes> WAVEATTN_DEVICE static float row_max(float value) {
+    // The largest magnitude of the row, as bits (sage::magnitude): of a NaN or an infinity, if there is one.
+    template <int Lanes> WAVEATTN_DEVICE int row_magnitude() const {
+        int largest = 0;
+        static_for<0, 8>([&](auto e) { largest = larger(largest, sage::magnitude(x[e.value])); });
         static_for<0, 4>([&](auto bit) {
             constexpr int mask = 1 << bit.value;
-            if constexpr (mask < Lanes) value = arch::max(value, arch::shuffle_xor(value, mask));
+            if constexpr (mask < Lanes) largest = larger(largest, arch::shuffle_xor(largest, mask));
         });
-        return value;
+        return largest;
     }
+    WAVEATTN_DEVICE static int larger(int a, int b) { return a > b ? a : b; }
     template <int P> WAVEATTN_DEVICE void rotate(int lane) {
+        scale(sage::rotation_scale(P));
         static_for<0, 3>([&](auto bit) {
             constexpr int stride = 1 << bit.value;
             static_for<0, 8>([&](auto e) {
@@ -125,26 +134,17 @@ struct SageRow {
                     x[e.value] = lane & mask ? other - x[e.value] : x[e.value] + other;
                 });
         });
-        scale(sage::rotation_scale(P));
     }
-    WAVEATTN_DEVICE float amax() const {
-        float largest = 0.f;
-        static_for<0, 8>([&](auto e) { largest = arch::max(largest, arch::abs(x[e.value])); });
-        return largest;
-    }
-    // To int8 by a multiplication with `inverse`, and stored as 8 bytes.
-    WAVEATTN_DEVICE void store_int8(std::int8_t* at, float inverse) const {
+    // To int8, stored as 8 bytes. A NaN becomes 127.
+    WAVEATTN_DEVICE void store_int8(std::int8_t* at, const sage::CodeScale& scale) const {
         int words[2] = {0, 0};
         static_for<0, 8>([&](auto e) {
-            const float value = arch::max(arch::min(arch::round_even(x[e.value] * inverse), 127.f), -127.f);
-            words[e.value / 4] |= (int(value) & 0xff) << 8 * (e.value % 4);
+            const float code = arch::round_even(x[e.value] * scale.lift * scale.inverse);
+            words[e.value / 4] |= (int(arch::max(arch::min(code, 127.f), -127.f)) & 0xff) << 8 * (e.value % 4);
         });
         *reinterpret_cast<arch::int2v*>(at) = arch::int2v{words[0], words[1]};
     }
 };
-
-WAVEATTN_DEVICE float sage_int8_inverse(float amax) { return 127.f / arch::max(amax, sage::least_amax); }
-WAVEATTN_DEVICE float sage_int8_scale(float amax) { return arch::max(amax, sage::least_amax) / 127.f; }
 
 // Each lane's 8 channels of what the first P / 8 threads make of the chunks' statistics; the others read it from LDS.
 template <int P, class Make> WAVEATTN_DEVICE void sage_shared_channels(float (&values)[8], Make&& make) {
@@ -163,7 +163,7 @@ WAVEATTN_DEVICE void sage_k_mean(const SageQuantizeParams& p, const sage::Sequen
     const bool two = sage::stat_chunks(s.kv_len) == 2;
     sage_shared_channels<P>(mean, [&](int channel) {
         const float total = two ? sums[channel] + sums[P + channel] : sums[channel];
-        return total / float(s.kv_len);
+        return total / (float(s.kv_len) * sage::mean_weight(s.kv_len));
     });
 }
 
@@ -179,21 +179,23 @@ template <int P> WAVEATTN_DEVICE void sage_statistics(const SageQuantizeParams& 
     const int plane = index % (p.sequences * p.heads_kv);
     const bool of_k = p.smooth_k && index < p.sequences * p.heads_kv;
     const int kv_head = plane % p.heads_kv;
-    const sage::Sequence s = sage::locate_sequence(plane / p.heads_kv, p.cu_q, p.cu_k, p.q_len, p.kv_len);
+    const sage::Sequence s = sage_sequence(p, plane / p.heads_kv);
     if (chunk >= sage::stat_chunks(s.kv_len)) return;
     const SageSource& from = of_k ? p.k : p.v;
     const int channel = 32 * slice + first_channel;
     const std::int64_t base = s.batch * from.batch + kv_head * from.head + s.kv_start * from.row;
     const std::int64_t rows = sage::stat_chunk_rows(s.kv_len), first = chunk * rows;
     const std::int64_t end = first + rows < s.kv_len ? first + rows : s.kv_len;
+    const float weight = sage::mean_weight(s.kv_len);
     SageRow total, row;
     total.clear();
 #    pragma unroll 4
     for (std::int64_t t = first + row_lane; t < end; t += sage::stat_lanes) {
         row.load(from, p.input, base + t * from.row, channel, p.head_dim);
         static_for<0, 8>([&](auto e) {
-            total.x[e.value] =
-                of_k ? total.x[e.value] + row.x[e.value] : arch::max(total.x[e.value], arch::abs(row.x[e.value]));
+            const float value = sage::finite_or_zero(row.x[e.value]);
+            float& sum = total.x[e.value];
+            sum = of_k ? arch::fma(value, weight, sum) : arch::max(sum, arch::abs(value));
         });
     }
     static_for<0, 8>([&](auto e) { lanes[row_lane][first_channel + e.value] = total.x[e.value]; });
@@ -220,7 +222,7 @@ template <int P> WAVEATTN_DEVICE void sage_quantize_q(const SageQuantizeParams& 
     const int thread = int(arch::thread_x()), lane = thread % lanes, row_lane = thread / lanes, channel = 8 * lane;
     const int block = int(arch::block_x()) % p.launch_blocks, plane = int(arch::block_x()) / p.launch_blocks;
     const int head = plane % p.heads_q, kv_head = head / p.group;
-    const sage::Sequence s = sage::locate_sequence(plane / p.heads_q, p.cu_q, p.cu_k, p.q_len, p.kv_len);
+    const sage::Sequence s = sage_sequence(p, plane / p.heads_q);
     const int first = block * sage::block_rows;
     if (first >= s.q_len) return;
     const int count = s.q_len - first < sage::block_rows ? s.q_len - first : sage::block_rows;
@@ -250,7 +252,9 @@ template <int P> WAVEATTN_DEVICE void sage_quantize_q(const SageQuantizeParams& 
     if (p.q_mean) {
         static_for<0, 8>([&](auto e) {
             float sum = 0.f;
-            static_for<0, steps>([&](auto step) { sum += x[step.value].x[e.value]; });
+            static_for<0, steps>([&](auto step) {
+                sum = arch::fma(sage::finite_or_zero(x[step.value].x[e.value]), 1.f / sage::block_rows, sum);
+            });
             sums[row_lane][channel + e.value] = sum;
         });
         for (int n = at_once / 2; n > 0; n /= 2) {
@@ -262,8 +266,8 @@ template <int P> WAVEATTN_DEVICE void sage_quantize_q(const SageQuantizeParams& 
         arch::barrier();
         float mean[8];
         static_for<0, 8>([&](auto e) {
-            mean[e.value] = sums[0][channel + e.value] / float(count);
-            l1 += arch::abs(mean[e.value]);
+            mean[e.value] = sums[0][channel + e.value] / (float(count) / sage::block_rows);
+            l1 = arch::fma(arch::abs(mean[e.value]), 1.f / sage::l1_unit, l1);
         });
         l1 = SageRow::row_sum<lanes>(l1);
         if (row_lane == 0)
@@ -276,12 +280,14 @@ template <int P> WAVEATTN_DEVICE void sage_quantize_q(const SageQuantizeParams& 
         });
     }
 
+    unsigned poisoned = 0; // bit of each step: the row holds a NaN or an infinity
     static_for<0, steps>([&](auto step) {
-        const float largest = SageRow::row_max<lanes>(x[step.value].amax());
-        if (lane == 0) row_amax[at_once * step.value + row_lane] = largest;
+        const float largest = __builtin_bit_cast(float, x[step.value].template row_magnitude<lanes>());
+        poisoned |= unsigned(!sage::is_finite(largest)) << step.value;
+        if (lane == 0) row_amax[at_once * step.value + row_lane] = sage::finite_or_zero(largest);
     });
     arch::barrier();
-    const float guard = p.q_mean && p.q_scale_rows == QScaleRows::block ? l1 * (127.f / sage::mean_steps) : 0.f;
+    const float guard = l1 * (sage::delta_guard(p.q_scale_rows) * sage::l1_unit);
     float* q_scale = p.q_scale + out_plane * p.q_groups;
     const std::int64_t first_group = p.q_scale_rows == QScaleRows::block ? s.q_block : s.q_warp;
     float block_amax = guard;
@@ -296,11 +302,15 @@ template <int P> WAVEATTN_DEVICE void sage_quantize_q(const SageQuantizeParams& 
             for (int i = r & 7; i < 32; i += 8) largest = arch::max(largest, row_amax[warp + i]);
         const int leader = p.q_scale_rows == QScaleRows::block ? 128 : p.q_scale_rows == QScaleRows::warp ? 32 : 8;
         const bool leads = leader == 8 ? (r & 31) < 8 : r % leader == 0;
+        const sage::CodeScale scale = sage::int8_scale(largest);
         if (lane == 0 && leads && warp < count)
-            q_scale[sage::scale_group(p.q_scale_rows, first + r, first_group)] = sage_int8_scale(largest);
-        if (r < count)
-            x[step.value].store_int8(
-                p.q8 + (out_plane * p.q_rows + s.q_start + first + r) * P + channel, sage_int8_inverse(largest));
+            q_scale[sage::scale_group(p.q_scale_rows, first + r, first_group)] = scale.scale;
+        if (r >= count) return;
+        std::int8_t* to = p.q8 + (out_plane * p.q_rows + s.q_start + first + r) * P + channel;
+        if (poisoned >> step.value & 1)
+            *reinterpret_cast<arch::int2v*>(to) = arch::int2v{sage::poisoned_codes, sage::poisoned_codes};
+        else
+            x[step.value].store_int8(to, scale);
     });
 }
 
@@ -338,8 +348,7 @@ WAVEATTN_DEVICE void sage_delta(const SageQuantizeParams& p, const sage::Sequenc
                 }
                 const float q_scale =
                     p.q_scale[(s.batch * p.heads_q + kv_head * p.group + member) * p.q_groups + s.q_block + row];
-                const float inverse = 1.f / (q_scale * k_scale);
-                p.delta_s_units[at] = sage::bias_zero + int(arch::round_even(delta[r.value] * inverse));
+                p.delta_s_units[at] = sage::delta_units(delta[r.value], sage::delta_inverse(q_scale, k_scale));
             });
         }
     }
@@ -349,7 +358,7 @@ template <int P, bool Delta>
 WAVEATTN_DEVICE void sage_quantize_k(const SageQuantizeParams& p, const sage::Sequence& s, int kv_head, int tile) {
     constexpr int lanes = P / 8, at_once = sage::rows_at_once(P), steps = 64 / at_once;
     __shared__ float keys[Delta ? 64 : 1][P + 4];
-    __shared__ float row_amax[64];
+    __shared__ int row_amax[64]; // bits of magnitudes
     const int thread = int(arch::thread_x()), lane = thread % lanes, row_lane = thread / lanes, channel = 8 * lane;
     const int first = 64 * tile, count = s.kv_len - first < 64 ? s.kv_len - first : 64;
     const std::int64_t out_plane = s.batch * p.heads_kv + kv_head;
@@ -366,21 +375,21 @@ WAVEATTN_DEVICE void sage_quantize_k(const SageQuantizeParams& p, const sage::Se
             static_for<0, 8>([&](auto e) { row.x[e.value] -= mean[e.value]; });
         }
         if (p.hadamard) row.template rotate<P>(lane);
-        const float largest = SageRow::row_max<lanes>(row.amax());
+        const int largest = row.template row_magnitude<lanes>();
         if (lane == 0) row_amax[r] = largest;
         if constexpr (Delta) static_for<0, 8>([&](auto e) { keys[r][channel + e.value] = row.x[e.value]; });
     });
     arch::barrier();
-    float largest = 0.f;
-    for (int r = 0; r < 64; ++r) largest = arch::max(largest, row_amax[r]);
-    const float inverse = sage_int8_inverse(largest), k_scale = sage_int8_scale(largest);
+    int largest = 0;
+    for (int r = 0; r < 64; ++r) largest = SageRow::larger(largest, row_amax[r]);
+    const sage::CodeScale k_scale = sage::int8_scale(__builtin_bit_cast(float, largest));
     static_for<0, steps>([&](auto step) {
         const int r = at_once * step.value + row_lane;
         if (r < count)
-            x[step.value].store_int8(p.k8 + (out_plane * p.k_rows + s.kv_start + first + r) * P + channel, inverse);
+            x[step.value].store_int8(p.k8 + (out_plane * p.k_rows + s.kv_start + first + r) * P + channel, k_scale);
     });
-    if (thread == 0) p.k_scale[out_plane * p.k_tiles + s.kv_tile + tile] = k_scale;
-    if constexpr (Delta) sage_delta<P>(p, s, kv_head, first, count, k_scale, keys);
+    if (thread == 0) p.k_scale[out_plane * p.k_tiles + s.kv_tile + tile] = k_scale.scale;
+    if constexpr (Delta) sage_delta<P>(p, s, kv_head, first, count, k_scale.scale, keys);
 }
 
 template <int P>
@@ -391,15 +400,16 @@ WAVEATTN_DEVICE void sage_quantize_v(const SageQuantizeParams& p, const sage::Se
     const int thread = int(arch::thread_x()), lane = thread % lanes, token = thread / lanes * steps, channel = 8 * lane;
     const int first = 64 * tile;
     const std::int64_t scale_plane = s.sequence * p.heads_kv + kv_head;
-    float largest[8], inverse[8];
+    float largest[8];
+    sage::CodeScale scale[8];
     const float* amax = p.v_amax + scale_plane * 2 * P;
     const bool two = sage::stat_chunks(s.kv_len) == 2;
     sage_shared_channels<P>(largest, [&](int c) {
-        const float whole = arch::max(two ? arch::max(amax[c], amax[P + c]) : amax[c], sage::least_amax);
-        if (tile == 0) p.v_scale[scale_plane * P + c] = whole / p.fp8_largest;
+        const float whole = two ? arch::max(amax[c], amax[P + c]) : amax[c];
+        if (tile == 0) p.v_scale[scale_plane * P + c] = sage::fp8_scale(whole, p.fp8_largest).scale;
         return whole;
     });
-    static_for<0, 8>([&](auto e) { inverse[e.value] = p.fp8_largest / largest[e.value]; });
+    static_for<0, 8>([&](auto e) { scale[e.value] = sage::fp8_scale(largest[e.value], p.fp8_largest); });
     SageRow x[steps];
     static_for<0, steps>([&](auto step) {
         SageRow& row = x[step.value];
@@ -409,9 +419,9 @@ WAVEATTN_DEVICE void sage_quantize_v(const SageQuantizeParams& p, const sage::Se
                 s.batch * p.v.batch + kv_head * p.v.head + (s.kv_start + first + token + step.value) * p.v.row, channel,
                 p.head_dim);
         static_for<0, 8>([&](auto e) {
-            const float value = row.x[e.value] * inverse[e.value];
-            // By comparisons, which keep a NaN.
-            row.x[e.value] = value > p.fp8_largest ? p.fp8_largest : value < -p.fp8_largest ? -p.fp8_largest : value;
+            const float code = row.x[e.value] * scale[e.value].lift * scale[e.value].inverse;
+            row.x[e.value] = sage::is_finite(row.x[e.value]) ? arch::max(arch::min(code, p.fp8_largest), -p.fp8_largest)
+                                                             : __builtin_nanf("");
         });
     });
     static_for<0, 8>([&](auto e) {
@@ -434,7 +444,7 @@ WAVEATTN_DEVICE void sage_quantize_v(const SageQuantizeParams& p, const sage::Se
 template <int P, bool Delta> WAVEATTN_DEVICE void sage_quantize_kv(const SageQuantizeParams& p) {
     const int tile = int(arch::block_x()) % p.launch_tiles, index = int(arch::block_x()) / p.launch_tiles;
     const int planes = p.sequences * p.heads_kv, plane = index % planes;
-    const sage::Sequence s = sage::locate_sequence(plane / p.heads_kv, p.cu_q, p.cu_k, p.q_len, p.kv_len);
+    const sage::Sequence s = sage_sequence(p, plane / p.heads_kv);
     if (64 * tile >= s.kv_len) return;
     if (index < planes)
         sage_quantize_k<P, Delta>(p, s, plane % p.heads_kv, tile);

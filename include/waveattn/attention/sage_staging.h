@@ -28,7 +28,7 @@ struct SageParams {
     std::int64_t q_scale_batch, q_scale_head, k_scale_batch, k_scale_head, v_scale_batch, v_scale_head;
     std::int64_t bias_batch, bias_head, bias_block, shift_batch, shift_head, shift_row;
     std::int64_t o_batch, o_head, o_row, lse_batch, lse_head, lse_row;
-    std::int32_t q_len, kv_len, heads_q, group, head_dim_v, q_blocks, workgroups;
+    std::int32_t q_len, kv_len, q_tokens, k_tokens, heads_q, group, head_dim_v, q_blocks, workgroups;
     Causal causal;
     QScaleRows q_scale_rows;
     OutputType output;
