@@ -396,11 +396,12 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
                     (Bias == SageBias::units ? start : plain) = words;
                 }
             };
-            const auto finish = [&](Scores& scores, int tile, int half_tile, float tile_k_scale) {
+            const auto finish = [&](Scores& scores, int tile, int half_tile, [[maybe_unused]] float tile_k_scale) {
                 if constexpr (Bias == SageBias::plain)
                     if (!wide) add_plain_bias(scores, plain, score_scale(state, tile_k_scale));
                 if (tile >= first_special) [[unlikely]] {
-                    if (wide) widen(scores, row_scale * tile_k_scale, plain);
+                    // The scale is read again: a register that holds it through the loop costs 300 clocks a tile.
+                    if (wide) widen(scores, row_scale * stage.load_scale(tile), plain);
                     mask(scores, visible - 64 * tile - 32 * half_tile);
                     if (half_tile == 0) stage.clear_tail(tile);
                 }
@@ -409,7 +410,7 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
             // Slot n & 1 holds V tile n and K tile n + 1. Before the loop: K tile 0 and zeros as V, then slot 0; the
             // scores of tile 0.
             stage.load(-1);
-            float k_scale = stage.load_scale(0);
+            [[maybe_unused]] float k_scale = stage.load_scale(0);
             Stage early = stage; // both loads are under way before either is waited for
             stage.prepare_tail(1);
             stage.load(0);
