@@ -3,6 +3,8 @@
 #include "waveattn/core/status.h"
 
 #include <cstring>
+#include <dlfcn.h>
+#include <unistd.h>
 
 namespace waveattn::python {
 namespace {
@@ -21,7 +23,22 @@ void copy_elements(const TensorDesc& tensor, const char* source, int axis, std::
     }
 }
 
+// Public since Python 3.13, under another name before.
+bool interpreter_ends() {
+    using Function = int();
+    static Function* const ends = [] {
+        void* symbol = dlsym(RTLD_DEFAULT, "Py_IsFinalizing");
+        return reinterpret_cast<Function*>(symbol ? symbol : dlsym(RTLD_DEFAULT, "_Py_IsFinalizing"));
+    }();
+    return ends && ends();
+}
+
 } // namespace
+
+UnlockedInterpreter::~UnlockedInterpreter() {
+    while (interpreter_ends()) pause();
+    PyEval_RestoreThread(state_);
+}
 
 Call::Call(int device, std::uintptr_t stream)
     : device_(device), stream_(reinterpret_cast<hipStream_t>(stream)), scope_(device) {}

@@ -19,6 +19,19 @@
 
 namespace waveattn::python {
 
+// Frees the GIL for a scope. A daemon thread whose scope ends while the interpreter shuts down sleeps until the process
+// ends: Python before 3.14 would unwind it through destructors, which aborts the process.
+class UnlockedInterpreter {
+public:
+    UnlockedInterpreter() : state_(PyEval_SaveThread()) {}
+    ~UnlockedInterpreter();
+    UnlockedInterpreter(const UnlockedInterpreter&) = delete;
+    UnlockedInterpreter& operator=(const UnlockedInterpreter&) = delete;
+
+private:
+    PyThreadState* state_;
+};
+
 class Call {
 public:
     Call(int device, std::uintptr_t stream);
@@ -46,7 +59,7 @@ private:
 
     int device_;
     hipStream_t stream_;
-    nanobind::gil_scoped_release unlocked_;
+    UnlockedInterpreter unlocked_;
     DeviceScope scope_;
     std::vector<Staged> staged_;
 };

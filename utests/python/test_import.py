@@ -121,3 +121,16 @@ def test_the_command_prints_what_was_found():
     result = run_python("import runpy, sys; sys.argv = ['waveattn']; runpy.run_module('waveattn', run_name='__main__')")
     for word in ("gfx1030", "gfx950", "emulator", "scalar"):
         assert word in result.stdout
+
+
+def test_the_process_ends_while_a_daemon_thread_is_inside_a_call():
+    run_python(
+        "import numpy as np, threading, waveattn\n"
+        "q = np.ones((1, 4, 256, 64), np.float32)\n"
+        "waveattn.flash_attention(q[:, :, :1], q, q)\n"  # everything is loaded
+        "inside = threading.Event()\n"
+        "def work():\n"
+        "    while True:\n"
+        "        inside.set(); waveattn.flash_attention(q, q, q, backend='scalar')\n"
+        "threading.Thread(target=work, daemon=True).start(); inside.wait()\n"
+    )
