@@ -8,7 +8,8 @@
 // once.
 //
 // Any lengths, zero included, below 2^30; head_dim at most 128; Hq a multiple of Hkv. A row that sees no key gets o = 0
-// and lse = -infinity. Padding of v may hold anything.
+// and lse = -infinity, and so does a packed token that belongs to no sequence. Padding of v may hold anything. Scores
+// may have any size that fp32 has; NaN: attention/sage_format.h.
 //
 // Errors: InvalidArgument for shapes, strides, alignment and pointers; TypeMismatch where v has the other target's fp8
 // format; Unsupported for head_dim above 128; UnsupportedDevice. Nothing is launched then. A call allocates nothing,
@@ -17,6 +18,7 @@
 
 #include "waveattn/arch/capability.h"
 #include "waveattn/attention/sage_kernel.h"
+#include "waveattn/attention/sage_packed.h"
 #include "waveattn/core/launch.h"
 
 #include <algorithm>
@@ -100,6 +102,8 @@ AttentionShape check_sage(const SageOperands& in, const TensorView<O, 4>& o, con
     if (packed.count != 0) {
         require(
             packed.count > 0 && packed.cu_q && packed.cu_k, "packed sequences need a positive count, cu_q and cu_k");
+        require<Unsupported>(
+            packed.count < longest, "there must be less than 2^30 packed sequences, got ", packed.count);
         require(shape.batch == 1, "packed sequences need a batch of 1, got ", shape.batch);
         require(packed.max_q >= 0 && packed.max_k >= 0, "max_q and max_k must not be negative");
         tiles = shape.kv_len / sage::tile_keys + packed.count;
@@ -224,7 +228,7 @@ void executeSageAttention(
         arch::refuse_device(device, "executeSageAttention", "gfx942 or gfx950");
     require<TypeMismatch>(in.v_format == sage_fp8_format(device.target), "v must be ",
         in.v_format == Fp8Format::fnuz ? "float8_e4m3fn" : "float8_e4m3fnuz", " on ", arch::target_name(device.target));
-    if (shape.batch * shape.heads_q * shape.q_len == 0) return;
+    if (o.empty()) return;
 
     detail::SageParams p = detail::sage_params(in, shape, options);
     p.o = o.data, p.o_batch = o.stride[0], p.o_head = o.stride[1], p.o_row = o.stride[2];
@@ -235,6 +239,8 @@ void executeSageAttention(
             shape.batch * shape.heads_q, shape.q_len, device.compute_units, in.delta_s_units.data != nullptr);
     const auto run = [&](auto target) {
         using Arch = decltype(target);
+        if (in.packed.count != 0) detail::launch_sage_uncovered<Arch>(p, in.packed.count, options.stream);
+        if (shape.q_len == 0) return;
         if (in.q.shape[3] == 64)
             detail::launch_sage<Arch, 64>(p, in, shape, block_q, options.stream);
         else

@@ -177,7 +177,7 @@ inline void quantize_q(SageHostOperands& out, const std::vector<float>& q, const
     out.q_scale.assign(std::size_t(out.batch * out.heads_q * groups), 0.f);
     out.q_mean.assign(options.smooth_q ? std::size_t(out.batch * out.heads_q * blocks * P) : 0, 0.f);
     out.lse_shift.assign(options.smooth_k ? std::size_t(out.batch * out.heads_q * out.q_len) : 0, 0.f);
-    const float factor = options.scale * 1.44269504088896340736f;
+    const float factor = score_scale_log2(AttentionOptions{.scale = options.scale}, {});
     for (std::int64_t plane = 0; plane < out.batch * out.heads_q; ++plane)
         for (std::int64_t block = 0; block < blocks; ++block) {
             const std::int64_t first = block * block_rows;

@@ -100,6 +100,8 @@ AttentionShape check_sage_inputs(const TensorView<const T, 4>& q, const TensorVi
     if (options.packed.count != 0) {
         require(options.packed.count > 0 && options.packed.cu_q && options.packed.cu_k,
             "packed sequences need a positive count, cu_q and cu_k");
+        require<Unsupported>(options.packed.count < longest, "there must be less than 2^30 packed sequences, got ",
+            options.packed.count);
         require(shape.batch == 1, "packed sequences need a batch of 1, got ", shape.batch);
         require(options.packed.max_q >= 0 && options.packed.max_k >= 0, "max_q and max_k must not be negative");
     }
@@ -198,7 +200,7 @@ SageOperands executeSageQuantize(const TensorView<const T, 4>& q, const TensorVi
     p.kv_len = packed ? int(options.packed.longest_k(shape.kv_len)) : p.k_tokens;
     p.head_dim = int(shape.head_dim);
     p.launch_blocks = ceil_div(p.q_len, sage::block_rows), p.launch_tiles = ceil_div(p.kv_len, sage::tile_keys);
-    p.factor = options.scale.value_or(float(1.0 / std::sqrt(double(shape.head_dim)))) * 1.44269504088896340736f;
+    p.factor = score_scale_log2(AttentionOptions{.scale = options.scale}, shape);
     p.fp8_largest = sage::fp8_largest(format);
     p.smooth_k = options.smooth_k, p.hadamard = options.hadamard, p.q_scale_rows = options.q_scale_rows;
     const auto run = [&](auto target) {
