@@ -18,7 +18,11 @@ template <class T> std::vector<T> part(const std::vector<std::uint8_t>& bytes, s
 template <class T> int differences(const std::vector<T>& got, const std::vector<T>& want) {
     if (got.size() != want.size()) return -1;
     int count = 0;
-    for (std::size_t i = 0; i < got.size(); ++i) count += std::memcmp(&got[i], &want[i], sizeof(T)) != 0;
+    for (std::size_t i = 0; i < got.size(); ++i) {
+        if constexpr (std::is_same_v<T, float>)
+            if (std::isnan(got[i]) && std::isnan(want[i])) continue; // whose other bits mean nothing
+        count += std::memcmp(&got[i], &want[i], sizeof(T)) != 0;
+    }
     return count;
 }
 
@@ -27,6 +31,8 @@ struct Recipe {
     bool smooth_k = true, smooth_q = false, hadamard = false;
     SageData data = SageData::gaussian;
     QScaleRows rows = QScaleRows::block;
+    float magnitude_q = 1, magnitude_k = 1, magnitude_v = 1;
+    float poison = 0; // put into some of q, k and v unless it is 0
 };
 
 template <class T> void check(const Recipe& recipe) {
@@ -39,7 +45,16 @@ template <class T> void check(const Recipe& recipe) {
     CAPTURE(recipe.smooth_q);
     CAPTURE(recipe.hadamard);
     CAPTURE(int(recipe.rows));
+    CAPTURE(recipe.magnitude_q);
+    CAPTURE(recipe.magnitude_k);
+    CAPTURE(recipe.magnitude_v);
+    CAPTURE(recipe.poison);
     SageInputs in = sage_inputs(recipe.data, s, 11);
+    for (float& x : in.q) x *= recipe.magnitude_q;
+    for (float& x : in.k) x *= recipe.magnitude_k;
+    for (float& x : in.v) x *= recipe.magnitude_v;
+    if (recipe.poison != 0)
+        for (auto* values : {&in.q, &in.k, &in.v}) (*values)[77] = (*values)[values->size() - 200] = recipe.poison;
     DeviceArray<T> q(encode<T>(in.q)), k(encode<T>(in.k)), v(encode<T>(in.v));
     SageOptions options;
     options.smooth_k = recipe.smooth_k, options.smooth_q = recipe.smooth_q, options.hadamard = recipe.hadamard;
@@ -79,7 +94,8 @@ template <class T> void check(const Recipe& recipe) {
             CHECK(differences(part<float>(bytes, layout.delta_s, want.delta_s.size()), want.delta_s) == 0);
     }
     for (float scale : want.q_scale) CHECK((std::isfinite(scale) && scale > 0));
-    for (float scale : want.k_scale) CHECK((std::isfinite(scale) && scale > 0));
+    if (recipe.poison == 0)
+        for (float scale : want.k_scale) CHECK((std::isfinite(scale) && scale > 0));
     for (float scale : want.v_scale) CHECK((std::isfinite(scale) && scale > 0));
 }
 
@@ -105,6 +121,62 @@ TEST_CASE("quantise: scales by warp and thread") {
 TEST_CASE("quantise: zero blocks, zero channels, constant keys") {
     check<bfloat16>({.shape = {1, 1, 1, 260, 200, 64, 64}, .smooth_q = true, .data = SageData::zeros});
     check<bfloat16>({.shape = {1, 1, 1, 260, 200, 128, 128}, .smooth_k = false, .data = SageData::zeros});
+}
+
+TEST_CASE("quantise: any magnitude") {
+    const AttentionShape s{1, 1, 1, 140, 80, 64, 64};
+    for (bool smooth : {false, true}) {
+        for (float m : {1e-42f, 1e-38f, 1e-36f, 1e-25f, 1e-15f, 1e15f, 1e30f, 5e37f})
+            check<float>({.shape = s,
+                .smooth_k = smooth,
+                .smooth_q = smooth,
+                .magnitude_q = m,
+                .magnitude_k = m,
+                .magnitude_v = m});
+        check<float>({.shape = s, .smooth_q = smooth, .hadamard = true, .magnitude_q = 1e-30f, .magnitude_k = 1e30f});
+        for (float m : {1e-39f, 1e-30f, 1e30f})
+            check<bfloat16>(
+                {.shape = s, .smooth_q = smooth, .magnitude_q = m, .magnitude_k = 1e-7f / m, .magnitude_v = m});
+        for (float m : {1e-7f, 1e4f})
+            check<float16>({.shape = s, .smooth_q = smooth, .magnitude_q = m, .magnitude_k = m, .magnitude_v = m});
+    }
+}
+
+TEST_CASE("quantise: NaN and infinity") {
+    for (float poison : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
+             -std::numeric_limits<float>::infinity()})
+        for (QScaleRows rows : {QScaleRows::block, QScaleRows::thread})
+            for (bool all : {false, true}) {
+                const AttentionShape s{1, 1, 1, 140, 80, 64, 64};
+                check<bfloat16>({.shape = s, .smooth_q = all, .hadamard = all, .rows = rows, .poison = poison});
+                check<float>({.shape = s, .smooth_k = all, .smooth_q = !all, .rows = rows, .poison = poison});
+            }
+}
+
+// code * scale is within half a step of the value, half a unit of fp8 for v; over the whole range of fp32.
+TEST_CASE("quantise: scales of any magnitude") {
+    for (Fp8Format format : {Fp8Format::fnuz, Fp8Format::ocp}) {
+        const float largest = sage::fp8_largest(format);
+        for (int exponent = -149; exponent < 128; ++exponent)
+            for (float mantissa : {1.f, 1.3f, 1.999999f}) {
+                const float amax = std::ldexp(mantissa, exponent);
+                CAPTURE(amax);
+                const sage::CodeScale eight = sage::fp8_scale(amax, largest), whole = sage::int8_scale(amax);
+                for (float part : {1.f, 0.7f, -0.3f, 0.02f}) {
+                    const float x = amax * part;
+                    const float code = std::clamp(x * eight.lift * eight.inverse, -largest, largest);
+                    const double back =
+                        double(sage::decode_fp8(sage::encode_fp8(code, format), format)) * double(eight.scale);
+                    REQUIRE(std::abs(back - double(x)) <= std::abs(double(x)) / 15.9);
+                    const double step = double(whole.scale);
+                    REQUIRE(std::abs(double(sage::to_int8(x, whole)) * step - double(x)) <=
+                            0.5 * std::max(step, 0x1p-126 / 127) * 1.001 + 0x1p-149);
+                }
+            }
+    }
+    CHECK(std::isnan(sage::int8_scale(std::numeric_limits<float>::quiet_NaN()).scale));
+    CHECK(std::isnan(sage::int8_scale(std::numeric_limits<float>::infinity()).scale));
+    CHECK(sage::fp8_scale(0.f, 240.f).scale > 0);
 }
 
 TEST_CASE("quantise: the host versions") {
