@@ -47,6 +47,9 @@ template <class T, class Arch, int HeadDim, SoftmaxBasis Basis, bool ExactSum, c
     // Steps from the last use of a fragment's registers to the next read into them; the wait in between needs none.
     static constexpr int lag = mfmas * 3 / 8;
     static constexpr int v_lead = Tile::ring - 2, k_lead = Tile::ring;
+    // Exact sums take packed additions. gfx950 runs those beside no matrix instruction, so there a tile's additions
+    // stand together, where the wave has just left a barrier and may go first.
+    static constexpr bool sums_together = ExactSum && std::is_same_v<Arch, arch::gfx950>;
     static constexpr float lazy = 8.f;      // base-2 units that a score may exceed the basis by before it moves
     static constexpr float unseen = -1e30f; // the basis of a row that has seen no key
     // Base-2 units between the first tile's maximum and a pinned basis. A bf16 P has the exponents of fp32, so the
@@ -63,8 +66,9 @@ template <class T, class Arch, int HeadDim, SoftmaxBasis Basis, bool ExactSum, c
     float t[32];                  // exponents, then exponentials, of the lane's keys
     unsigned p[16];               // P^T, narrowed pairs
     arch::float16v o[Shape::dim_blocks];
-    float lift; // minus the basis of the exponents, in base-2 units
-    float sum[2], scale;
+    float lift;        // minus the basis of the exponents, in base-2 units
+    arch::float2v sum; // two parts
+    float scale;
     unsigned k_lane, v_lane; // the lane's part of fragment addresses
 
     // ---- LDS ----
@@ -99,7 +103,7 @@ template <class T, class Arch, int HeadDim, SoftmaxBasis Basis, bool ExactSum, c
         arch::compiler_fence();
     }
     // The barrier of a phase, `reads` LDS reads after the last one that must have arrived, and the loads behind it.
-    template <int Reads> WAVEATTN_DEVICE void meet() {
+    template <int Reads, int Priority = 1> WAVEATTN_DEVICE void meet() {
         constexpr int newer = Reads < 15 ? Reads : 15;
         if constexpr (Staging::direct)
             arch::wait<Staging::loads, newer>();
@@ -107,7 +111,7 @@ template <class T, class Arch, int HeadDim, SoftmaxBasis Basis, bool ExactSum, c
             arch::wait<63, 0>();
         arch::compiler_fence();
         arch::bare_barrier();
-        arch::set_priority<1>();
+        arch::set_priority<Priority>();
         arch::compiler_fence();
     }
 
@@ -125,14 +129,28 @@ template <class T, class Arch, int HeadDim, SoftmaxBasis Basis, bool ExactSum, c
     WAVEATTN_DEVICE void narrow_pair(int i) {
         const Pair pair = narrow(t[2 * i], t[2 * i + 1]);
         p[i] = __builtin_bit_cast(unsigned, pair);
-        if constexpr (ExactSum) {
-            arch::pin(p[i]);
-            sum[0] += t[2 * i], sum[1] += t[2 * i + 1];
-            arch::pin(sum[0]), arch::pin(sum[1]);
-        } else {
+        if constexpr (!ExactSum) {
             sum[i % 2] = arch::dot2(pair, Pair{1.f, 1.f}, sum[i % 2]);
-            arch::pin(sum[i % 2]);
+            float part = sum[i % 2];
+            arch::pin(part);
+            sum[i % 2] = part;
+        } else {
+            arch::pin(p[i]);
+            if constexpr (!sums_together) {
+                sum += exponential_pair(i);
+                arch::pin(sum);
+            }
         }
+    }
+    WAVEATTN_DEVICE arch::float2v exponential_pair(int i) const { return {t[2 * i], t[2 * i + 1]}; }
+    // All of a tile; in two chains, for an addition that takes the result of the one before it waits.
+    WAVEATTN_DEVICE void add_exponentials() {
+        arch::float2v other = exponential_pair(15);
+#    pragma unroll
+        for (int i = 0; i < 14; i += 2) sum += exponential_pair(i), other += exponential_pair(i + 1);
+        sum += exponential_pair(14);
+        sum += other;
+        arch::schedule_barrier();
     }
     // How the work on a tile spreads over the steps of a phase, so that each of them has about the same: what is done
     // when step `i` ends.
@@ -145,7 +163,9 @@ template <class T, class Arch, int HeadDim, SoftmaxBasis Basis, bool ExactSum, c
     static constexpr int score_exponentials(int i) {
         return share(16, i, 0, mfmas - 2) + share(early, i, mfmas / 2, mfmas - 2);
     }
-    static constexpr int value_exponentials(int i) { return 16 + early + share(16 - early, i, 0, mfmas * 3 / 4 - 2); }
+    static constexpr int value_exponentials(int i) {
+        return 16 + early + share(16 - early, i, 0, sums_together ? meeting - 1 : mfmas * 3 / 4 - 2);
+    }
     // Scores in the running maximum, of 32, and exponents of the next tile's first half, of 16: in value_phase, where
     // the scores have just been computed.
     static constexpr int maximum_done(int i) { return 2 * share(16, i, mfmas / 4, mfmas - 1); }
@@ -217,7 +237,7 @@ template <class T, class Arch, int HeadDim, SoftmaxBasis Basis, bool ExactSum, c
             if (arch::vote_any(top + lift > lazy)) {
                 const float moved = arch::min(lift, -top), factor = arch::exp2(moved - lift);
                 lift = moved;
-                sum[0] *= factor, sum[1] *= factor;
+                sum *= factor;
 #    pragma unroll
                 for (int d = 0; d < Shape::dim_blocks; ++d) {
                     o[d] *= factor;
@@ -275,7 +295,7 @@ template <class T, class Arch, int HeadDim, SoftmaxBasis Basis, bool ExactSum, c
 #    pragma unroll
         for (int i = 0; i < mfmas; ++i) {
             if (i == mfmas / 8) arch::set_priority<0>();
-            if (i == meeting) meet<meeting - lag>();
+            if (i == meeting) meet<meeting - lag, sums_together ? 2 : 1>();
             value_step(i);
             arch::schedule_barrier();
             value_reads(i, v_source, k_source);
@@ -316,6 +336,8 @@ template <class T, class Arch, int HeadDim, SoftmaxBasis Basis, bool ExactSum, c
         arch::schedule_barrier();
     }
     WAVEATTN_DEVICE void value_step(int i) {
+        if constexpr (sums_together)
+            if (i == meeting) add_exponentials();
         const int step = i / Shape::dim_blocks, d = i % Shape::dim_blocks;
         const arch::uint4v weights = {p[4 * step], p[4 * step + 1], p[4 * step + 2], p[4 * step + 3]};
         o[d] = Atom::mma(fragment[i], weights, o[d]);
