@@ -47,9 +47,9 @@ template <class T, class Arch, int HeadDim, SoftmaxBasis Basis, bool ExactSum, c
     // Steps from the last use of a fragment's registers to the next read into them; the wait in between needs none.
     static constexpr int lag = mfmas * 3 / 8;
     static constexpr int v_lead = Tile::ring - 2, k_lead = Tile::ring;
-    // Exact sums take packed additions. gfx950 runs those beside no matrix instruction, so there a tile's additions
-    // stand together, where the wave has just left a barrier and may go first.
-    static constexpr bool sums_together = ExactSum && std::is_same_v<Arch, arch::gfx950>;
+    // Exact sums take packed additions. gfx950 runs those beside no matrix instruction, so in its main loop a tile's
+    // additions stand together, where the wave has just left a barrier and may go first.
+    static constexpr bool sums_together = ExactSum && Staging::direct;
     static constexpr float lazy = 8.f;      // base-2 units that a score may exceed the basis by before it moves
     static constexpr float unseen = -1e30f; // the basis of a row that has seen no key
     // Base-2 units between the first tile's maximum and a pinned basis. A bf16 P has the exponents of fp32, so the
@@ -66,8 +66,8 @@ template <class T, class Arch, int HeadDim, SoftmaxBasis Basis, bool ExactSum, c
     float t[32];                  // exponents, then exponentials, of the lane's keys
     unsigned p[16];               // P^T, narrowed pairs
     arch::float16v o[Shape::dim_blocks];
-    float lift;        // minus the basis of the exponents, in base-2 units
-    arch::float2v sum; // two parts
+    float lift;                 // minus the basis of the exponents, in base-2 units
+    arch::float2v sum, odd_sum; // of exponentials, in two parts; of a tile's odd pairs, while they are added
     float scale;
     unsigned k_lane, v_lane; // the lane's part of fragment addresses
 
@@ -136,21 +136,19 @@ template <class T, class Arch, int HeadDim, SoftmaxBasis Basis, bool ExactSum, c
             sum[i % 2] = part;
         } else {
             arch::pin(p[i]);
-            if constexpr (!sums_together) {
-                sum += exponential_pair(i);
-                arch::pin(sum);
-            }
+            if constexpr (!sums_together) add_pair(i);
         }
     }
-    WAVEATTN_DEVICE arch::float2v exponential_pair(int i) const { return {t[2 * i], t[2 * i + 1]}; }
-    // All of a tile; in two chains, for an addition that takes the result of the one before it waits.
-    WAVEATTN_DEVICE void add_exponentials() {
-        arch::float2v other = exponential_pair(15);
-#    pragma unroll
-        for (int i = 0; i < 14; i += 2) sum += exponential_pair(i), other += exponential_pair(i + 1);
-        sum += exponential_pair(14);
-        sum += other;
-        arch::schedule_barrier();
+    // A tile's exponentials into the sum, pair by pair: in two chains, for an addition that takes the result of the one
+    // before it waits.
+    WAVEATTN_DEVICE void add_pair(int i) {
+        const arch::float2v pair = {t[2 * i], t[2 * i + 1]};
+        if (i % 2 == 0)
+            sum += pair;
+        else
+            odd_sum = i == 1 ? pair : odd_sum + pair;
+        if (i == 15) sum += odd_sum;
+        if constexpr (!sums_together) arch::pin(i % 2 == 0 ? sum : odd_sum);
     }
     // How the work on a tile spreads over the steps of a phase, so that each of them has about the same: what is done
     // when step `i` ends.
@@ -337,7 +335,11 @@ template <class T, class Arch, int HeadDim, SoftmaxBasis Basis, bool ExactSum, c
     }
     WAVEATTN_DEVICE void value_step(int i) {
         if constexpr (sums_together)
-            if (i == meeting) add_exponentials();
+            if (i == meeting) {
+#    pragma unroll
+                for (int pair = 0; pair < 16; ++pair) add_pair(pair);
+                arch::schedule_barrier();
+            }
         const int step = i / Shape::dim_blocks, d = i % Shape::dim_blocks;
         const arch::uint4v weights = {p[4 * step], p[4 * step + 1], p[4 * step + 2], p[4 * step + 3]};
         o[d] = Atom::mma(fragment[i], weights, o[d]);
