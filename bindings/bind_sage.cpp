@@ -1,4 +1,4 @@
-// Sage attention: module.SageCall, module.sage_quantize, module.sage_attention_quantized.
+// Sage attention: module.SageCall, module.sage_run.
 #include "attention_checks.h"
 #include "call.h"
 #include "kernels/sage_attention.h"
@@ -55,76 +55,80 @@ void make_call(SageCall* self, const Shape& shape, const std::optional<std::stri
     require<Unsupported>(
         s.head_dim <= sage::max_head_dim, "Sage attention supports head_dim 1 to 128, got ", s.head_dim);
     require(s.head_dim > 0, "head_dim must be positive, got ", s.head_dim);
-    require(s.heads_q == 0 || (s.heads_kv > 0 && s.heads_q % s.heads_kv == 0), "the heads of q (", s.heads_q,
+    require(s.heads_q == 0 || s.heads_kv > 0, "k and v have no heads, but q has ", s.heads_q);
+    require(s.heads_q == 0 || s.heads_q % s.heads_kv == 0, "the heads of q (", s.heads_q,
         ") must be a multiple of the heads of k and v (", s.heads_kv, ")");
     new (self) SageCall(call);
 }
 
-void check_packed(const SageCall& call, const std::optional<Tensor>& cu_q, const std::optional<Tensor>& cu_k) {
-    if (call.options.packed.count == 0) return;
-    for (const auto* cu : {&cu_q, &cu_k}) {
-        require(cu->has_value(), "packed sequences need cu_seqlens_q and cu_seqlens_k");
-        require<TypeMismatch>(
-            (*cu)->dtype == DType::int32, "cu_seqlens must have dtype int32, got ", dtype_name((*cu)->dtype));
-        require((*cu)->rank == 1 && (*cu)->shape[0] == call.options.packed.count + 1 && (*cu)->stride[0] == 1,
-            "cu_seqlens must be contiguous, one more than there are sequences, and as many for q as for k");
-        if ((*cu)->device != host_memory) continue; // on a GPU they are the caller's word
-        const auto* offsets = static_cast<const std::int32_t*>((*cu)->data);
-        const std::int64_t tokens = cu == &cu_q ? call.shape.q_len : call.shape.kv_len;
-        for (std::int64_t i = 0; i <= call.options.packed.count; ++i)
-            require(offsets[i] >= (i ? offsets[i - 1] : 0) && offsets[i] <= tokens,
-                "cu_seqlens must not decrease and stay within the ", tokens, " tokens, got ", offsets[i], " at index ",
-                i);
+// Offsets in host memory are looked at; on a GPU they are the caller's word.
+void check_offsets(const SageCall& call, const char* name, const std::optional<Tensor>& offsets, std::int64_t tokens,
+    std::int64_t longest) {
+    require(offsets.has_value(), "packed sequences need ", name);
+    const std::int64_t count = call.options.packed.count;
+    require<TypeMismatch>(
+        offsets->dtype == DType::int32, name, " must have dtype int32, got ", dtype_name(offsets->dtype));
+    require(offsets->rank == 1 && offsets->shape[0] == count + 1 && offsets->stride[0] == 1, name,
+        " must be contiguous and as long as cu_seqlens_q, ", count + 1, ", got shape ", shape_text(*offsets));
+    if (offsets->device != host_memory) return;
+    const auto* values = static_cast<const std::int32_t*>(offsets->data);
+    for (std::int64_t i = 0; i <= count; ++i) {
+        require(values[i] >= (i ? values[i - 1] : 0) && values[i] <= tokens, name,
+            " must not decrease and stay within the ", tokens, " tokens, got ", values[i], " at index ", i);
+        require(i == 0 || longest == 0 || values[i] - values[i - 1] <= longest, name, ": sequence ", i - 1, " has ",
+            values[i] - values[i - 1], " tokens, more than its max_seqlen, ", longest);
     }
 }
-void check_buffer(const SageCall& call, const Tensor& buffer) {
-    require(buffer.dtype == DType::int8 && buffer.rank == 1 && buffer.stride[0] == 1 &&
-                buffer.shape[0] >= call.buffer_bytes(),
-        "the buffer must be int8 with ", call.buffer_bytes(), " elements, got shape ", shape_text(buffer));
-}
 void check_device(const char* name, const TensorDesc& tensor, const TensorDesc& other) {
-    require(tensor.device == other.device, name, " must be on the device of the other tensors");
+    require(tensor.device == other.device, name, " is on ", device_text(tensor.device),
+        ", but must be on the device of the other tensors, ", device_text(other.device));
 }
 
-void quantize(const SageCall& self, const Tensor& q, const Tensor& k, const Tensor& v, bool bshd, const Tensor& buffer,
-    const std::optional<Tensor>& cu_q, const std::optional<Tensor>& cu_k, int device, std::uintptr_t stream) {
-    const bool packed = self.options.packed.count != 0;
-    require<TypeMismatch>(q.dtype == k.dtype && q.dtype == v.dtype, "q, k and v must have the same dtype, got ",
-        dtype_name(q.dtype), ", ", dtype_name(k.dtype), " and ", dtype_name(v.dtype));
-    check_device("k", k, q);
-    check_device("v", v, q);
-    check_device("buffer", buffer, q);
-    check_buffer(self, buffer);
-    check_packed(self, cu_q, cu_k);
+// Quantises q, k and v into the buffer where they are given, and attends on it where `out` is. All is checked first.
+void run(const SageCall& self, const std::optional<Tensor>& q, const std::optional<Tensor>& k,
+    const std::optional<Tensor>& v, bool bshd, const Tensor& buffer, const std::optional<Tensor>& out,
+    const std::optional<Tensor>& lse, const std::optional<Tensor>& cu_q, const std::optional<Tensor>& cu_k, int device,
+    std::uintptr_t stream) {
+    const PackedSequences& lengths = self.options.packed;
+    const bool packed = lengths.count != 0;
     SageTensors t;
-    t.q = logical("q", q, bshd, packed), t.k = logical("k", k, bshd, packed), t.v = logical("v", v, bshd, packed);
-    check_inputs(t.q, t.k, t.v, self.options.scale);
+    require(buffer.dtype == DType::int8 && buffer.rank == 1 && buffer.stride[0] == 1 &&
+                buffer.shape[0] >= self.buffer_bytes(),
+        "the buffer must be int8 with ", self.buffer_bytes(), " elements, got shape ", shape_text(buffer));
+    if (q) {
+        require<TypeMismatch>(q->dtype == k->dtype && q->dtype == v->dtype, "q, k and v must have the same dtype, got ",
+            dtype_name(q->dtype), ", ", dtype_name(k->dtype), " and ", dtype_name(v->dtype));
+        check_device("k", *k, *q);
+        check_device("v", *v, *q);
+        check_device("the buffer", buffer, *q);
+        t.q = logical("q", *q, bshd, packed), t.k = logical("k", *k, bshd, packed);
+        t.v = logical("v", *v, bshd, packed);
+        check_inputs(t.q, t.k, t.v, self.options.scale);
+        require(t.v.shape[3] == t.q.shape[3], "v must have the head_dim of q and k, ", t.q.shape[3], ", got ",
+            t.v.shape[3]);
+    }
+    if (packed) {
+        check_offsets(self, "cu_seqlens_q", cu_q, self.shape.q_len, lengths.max_q);
+        check_offsets(self, "cu_seqlens_k", cu_k, self.shape.kv_len, lengths.max_k);
+        check_device("cu_seqlens_q", *cu_q, buffer);
+        check_device("cu_seqlens_k", *cu_k, buffer);
+    }
+    if (out) {
+        check_device("out", *out, buffer);
+        t.out = logical("out", *out, bshd, packed);
+        check_out(t.out, self.shape);
+        if (q) check_apart(*out, "q", *q), check_apart(*out, "k", *k), check_apart(*out, "v", *v);
+        if (packed) check_apart(*out, "cu_seqlens_q", *cu_q), check_apart(*out, "cu_seqlens_k", *cu_k);
+        check_apart(*out, "the quantised operands", buffer);
+    }
     Call call(device, stream);
-    t.q = call.input("q", t.q), t.k = call.input("k", t.k), t.v = call.input("v", t.v);
-    t.buffer = call.output("buffer", buffer);
-    if (packed) t.cu_q = call.input("cu_seqlens_q", *cu_q), t.cu_k = call.input("cu_seqlens_k", *cu_k);
-    sage_quantize(self, t, call.stream());
-    call.finish();
-}
-
-void attend(const SageCall& self, const Tensor& buffer, const Tensor& out, bool bshd, const std::optional<Tensor>& lse,
-    const std::optional<Tensor>& cu_q, const std::optional<Tensor>& cu_k, int device, std::uintptr_t stream) {
-    const bool packed = self.options.packed.count != 0;
-    check_buffer(self, buffer);
-    check_packed(self, cu_q, cu_k);
-    check_device("out", out, buffer);
-    check_writable(out);
-    SageTensors t;
-    t.out = logical("out", out, bshd, packed);
-    const AttentionShape& s = self.shape;
-    require(t.out.shape[0] == s.batch && t.out.shape[1] == s.heads_q && t.out.shape[2] == s.q_len &&
-                t.out.shape[3] == s.head_dim,
-        "out must have the shape of q, got ", shape_text(out));
-    Call call(device, stream);
-    t.buffer = call.input("buffer", buffer), t.out = call.output("out", t.out);
+    if (q) t.q = call.input("q", t.q), t.k = call.input("k", t.k), t.v = call.input("v", t.v);
+    t.buffer = q ? call.output("buffer", buffer) : call.input("buffer", buffer);
+    if (out) t.out = call.output("out", t.out);
     if (lse) t.lse = call.output("lse", *lse);
     if (packed) t.cu_q = call.input("cu_seqlens_q", *cu_q), t.cu_k = call.input("cu_seqlens_k", *cu_k);
-    sage_attention_quantized(self, t, call.stream());
+    if (q) sage_quantize(self, t, call.stream());
+    if (out) sage_attention_quantized(self, t, call.stream());
     call.finish();
 }
 
@@ -150,10 +154,9 @@ static const Registration registration("sage_attention", [](nb::module_& module)
             nb::arg("sequences"), nb::arg("max_q"), nb::arg("max_k"))
         .def_prop_ro("buffer_bytes", &SageCall::buffer_bytes)
         .def_prop_ro("layout", &layout);
-    module.def("sage_quantize", &quantize, nb::arg("call"), nb::arg("q"), nb::arg("k"), nb::arg("v"), nb::arg("bshd"),
-        nb::arg("buffer"), nb::arg("cu_q").none(), nb::arg("cu_k").none(), nb::arg("device"), nb::arg("stream"));
-    module.def("sage_attention_quantized", &attend, nb::arg("call"), nb::arg("buffer"), nb::arg("out"), nb::arg("bshd"),
-        nb::arg("lse").none(), nb::arg("cu_q").none(), nb::arg("cu_k").none(), nb::arg("device"), nb::arg("stream"));
+    module.def("sage_run", &run, nb::arg("call"), nb::arg("q").none(), nb::arg("k").none(), nb::arg("v").none(),
+        nb::arg("bshd"), nb::arg("buffer"), nb::arg("out").none(), nb::arg("lse").none(), nb::arg("cu_q").none(),
+        nb::arg("cu_k").none(), nb::arg("device"), nb::arg("stream"));
 });
 
 } // namespace waveattn::python

@@ -65,7 +65,7 @@ class TorchAdapter(Adapter):
             raise ValueError(f"{name} is on {array.device}; tensors must be on an AMD GPU ('cuda' in torch) or on the CPU")
         if isinstance(array, self.fake):
             raise NotImplementedError(
-                f"{name} is a FakeTensor, without memory; flash_attention, decode and softmax of tensors can be traced, this cannot"
+                f"{name} is a FakeTensor, without memory; flash_attention, sage_attention, decode and softmax of tensors can be traced, this cannot"
             )
         return _core.Tensor(array.data_ptr(), array.shape, array.stride(), code, ordinal)
 

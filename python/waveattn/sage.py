@@ -3,12 +3,36 @@
 from __future__ import annotations
 
 import dataclasses
+import operator
 from typing import Any, Literal
 
 from . import _arrays, _core, _runtime
 from .functional import check_options
 
 Causal = Literal["top_left", "bottom_right"] | None
+_DTYPES = ("bfloat16", "float16", "float32")
+
+
+@dataclasses.dataclass(frozen=True)
+class Recipe:
+    """How operands are quantised; ``lse``: with what the LSE needs."""
+
+    scale: float | None
+    smooth_k: bool
+    smooth_q: bool
+    hadamard: bool
+    q_scales: str
+    lse: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Packed:
+    """Where packed sequences start, and the longest one's length or more, of q and of k."""
+
+    cu_q: Any
+    cu_k: Any
+    max_q: int
+    max_k: int
 
 
 @dataclasses.dataclass
@@ -16,41 +40,20 @@ class SageQuantized:
     """q, k and v quantised by ``sage_quantize``, in one buffer. Keep it as long as attention on it is pending."""
 
     buffer: Any
-    batch: int
-    heads_q: int
-    heads_kv: int
-    q_len: int
-    kv_len: int
-    head_dim: int
+    #: (batch, heads of q, heads of k and v, length of q, length of k and v, head_dim)
+    shape: tuple[int, int, int, int, int, int]
     dtype: str
-    scale: float | None
-    smooth_k: bool
-    smooth_q: bool
-    hadamard: bool
-    q_scales: str
-    lse_shift: bool
-    cu_q: Any = None
-    cu_k: Any = None
-    sequences: int = 0
-    max_q: int = 0
-    max_k: int = 0
+    recipe: Recipe
     #: Target that they were made for: their fp8 format depends on it.
-    target: str = ""
+    target: str
+    packed: Packed | None = None
+    sequences: int = 0
 
     def _call(self, causal: str | None = None) -> _core.SageCall:
-        shape = (self.batch, self.heads_q, self.heads_kv, self.q_len, self.kv_len, self.head_dim)
+        r, p = self.recipe, self.packed
+        lengths = (self.sequences, p.max_q, p.max_k) if p else (0, 0, 0)
         return _core.SageCall(
-            shape,
-            causal,
-            self.scale,
-            self.smooth_k,
-            self.smooth_q,
-            self.hadamard,
-            self.q_scales,
-            self.lse_shift,
-            self.sequences,
-            self.max_q,
-            self.max_k,
+            self.shape, causal, r.scale, r.smooth_k, r.smooth_q, r.hadamard, r.q_scales, r.lse, *lengths
         )
 
     @property
@@ -59,114 +62,154 @@ class SageQuantized:
         return dict(self._call().layout)
 
 
-def _prepare(
+def check_arguments(*, causal: Any = None, scale: Any = None, device: Any = None, layout: Any = "bhsd", **flags: Any) -> None:
+    """Types and names of the options. ``flags`` are booleans, but for ``q_scales``."""
+    check_options(causal=causal, scale=scale, device=device, layout=layout)
+    if layout not in ("bhsd", "bshd"):
+        raise ValueError(f"layout must be 'bhsd' or 'bshd', got {layout!r}")
+    for name, value in flags.items():
+        if name == "q_scales":
+            if not isinstance(value, str):
+                raise TypeError(f"q_scales must be 'block', 'warp' or 'thread', got {value!r}")
+        elif not isinstance(value, bool):
+            raise TypeError(f"{name} must be True or False, got {value!r}")
+
+
+def length(name: str, value: Any) -> int:
+    """A longest length, cut to what torch's operations and the extension take."""
+    try:
+        result = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be an integer, got {value!r}") from None
+    if result < 0:
+        raise ValueError(f"{name} must not be negative, got {result}")
+    return min(result, 2**40)
+
+
+def _describe(
     adapter: _arrays.Adapter,
     q: Any,
     k: Any,
     v: Any,
+    recipe: Recipe,
     layout: str,
     device: str | None,
-    cu_q: Any = None,
-    cu_k: Any = None,
-    max_q: int = 0,
-    max_k: int = 0,
-    **options: Any,
-) -> tuple[SageQuantized, int]:
-    """Checks, quantises, and returns the operands with the ordinal that they were made on."""
-    if layout not in ("bhsd", "bshd"):
-        raise ValueError(f"layout must be 'bhsd' or 'bshd', got {layout!r}")
-    if _arrays.is_torch(q):
-        from .torch_ops import check_no_gradient
-
-        check_no_gradient(q, k, v)
-    packed = cu_q is not None
-    query, key, value = adapter.tensor("q", q), adapter.tensor("k", k), adapter.tensor("v", v)
+    packed: Packed | None,
+) -> tuple[SageQuantized, tuple[_core.Tensor, ...], int]:
+    """The operands without their buffer, q, k and v for the extension, and the ordinal that the call runs on."""
+    tensors = tuple(adapter.tensor(name, x) for name, x in (("q", q), ("k", k), ("v", v)))
     rank = 3 if packed else 4
-    for name, tensor in (("q", query), ("k", key), ("v", value)):
+    for name, tensor in zip("qkv", tensors):
         if tensor.ndim != rank:
             raise ValueError(f"{name} must have {rank} dimensions, got shape {tuple(tensor.shape)}")
-    if query.dtype_name not in ("bfloat16", "float16", "float32"):
-        raise NotImplementedError(f"Sage attention supports bfloat16, float16 and float32, got {query.dtype_name}")
+    query, key, _ = tensors
+    if query.dtype_name not in _DTYPES:
+        raise NotImplementedError(f"Sage attention supports {', '.join(_DTYPES)}, got {query.dtype_name}")
     ordinal = _arrays.place(query.device, device)
     token, head = (0, 1) if packed else (2, 1) if layout == "bhsd" else (1, 2)
+    batch, q_len, kv_len = 1 if packed else query.shape[0], query.shape[token], key.shape[token]
     operands = SageQuantized(
         buffer=None,
-        batch=1 if packed else query.shape[0],
-        heads_q=query.shape[head],
-        heads_kv=key.shape[head],
-        q_len=query.shape[token],
-        kv_len=key.shape[token],
-        head_dim=query.shape[-1],
+        shape=(batch, query.shape[head], key.shape[head], q_len, kv_len, query.shape[-1]),
         dtype=query.dtype_name,
-        cu_q=cu_q,
-        cu_k=cu_k,
-        max_q=max_q,
-        max_k=max_k,
+        recipe=recipe,
         target=_runtime.target(ordinal),
-        **options,
     )
-    sequences = None
     if packed:
-        sequences = (adapter.tensor("cu_seqlens_q", cu_q), adapter.tensor("cu_seqlens_k", cu_k))
-        operands.sequences = max(sequences[0].shape[0] - 1, 0)
-        if operands.sequences == 0:
-            raise ValueError("cu_seqlens_q must hold at least two offsets")
-    call = operands._call()
-    operands.buffer = adapter.empty((call.buffer_bytes,), q, "int8")
-    _core.sage_quantize(
+        max_q = min(length("max_seqlen_q", packed.max_q), q_len)
+        max_k = min(length("max_seqlen_k", packed.max_k), kv_len)
+        operands.packed = dataclasses.replace(packed, max_q=max_q, max_k=max_k)
+        starts = adapter.tensor("cu_seqlens_q", packed.cu_q)
+        if starts.ndim != 1 or starts.shape[0] < 2:
+            raise ValueError(f"cu_seqlens_q must hold at least two offsets, got shape {tuple(starts.shape)}")
+        operands.sequences = starts.shape[0] - 1
+    return operands, tensors, ordinal
+
+
+def _launch(
+    adapter: _arrays.Adapter,
+    operands: SageQuantized,
+    tensors: tuple[_core.Tensor, ...] | None,
+    ordinal: int,
+    like: Any,
+    layout: str,
+    causal: str | None = None,
+    out: Any = None,
+    attend: bool = True,
+    return_lse: bool = False,
+) -> tuple[Any, Any]:
+    """Quantises ``tensors``, unless they are None, and attends on the operands where ``attend``: out and lse."""
+    batch, heads, _, q_len, _, head_dim = operands.shape
+    packed = operands.packed
+    call = operands._call(causal)
+    if operands.buffer is None:
+        operands.buffer = adapter.empty((call.buffer_bytes,), like, "int8")
+    lse = None
+    if attend:
+        if out is None:
+            rows = (heads, q_len) if layout == "bhsd" else (q_len, heads)
+            shape = (q_len, heads, head_dim) if packed else (batch, *rows, head_dim)
+            out = adapter.empty(shape, like, operands.dtype)
+        if return_lse:
+            lse = adapter.empty((batch, heads, q_len), like, "float32")
+    target = adapter.tensor("out", out, writable=True) if attend else None
+    if target is not None and target.dtype_name != operands.dtype:
+        raise TypeError(f"out must have dtype {operands.dtype}, got {target.dtype_name}")
+    _core.sage_run(
         call,
-        query,
-        key,
-        value,
+        *(tensors or (None, None, None)),
         layout == "bshd",
         adapter.tensor("buffer", operands.buffer, writable=True),
-        sequences[0] if sequences else None,
-        sequences[1] if sequences else None,
+        target,
+        adapter.tensor("lse", lse, writable=True) if lse is not None else None,
+        adapter.tensor("cu_seqlens_q", packed.cu_q) if packed else None,
+        adapter.tensor("cu_seqlens_k", packed.cu_k) if packed else None,
         ordinal,
         _arrays.stream_for(adapter, ordinal),
     )
-    return operands, ordinal
+    return out, lse[0] if packed and lse is not None else lse
+
+
+def run_attention(
+    adapter: _arrays.Adapter,
+    q: Any,
+    k: Any,
+    v: Any,
+    out: Any,
+    causal: str | None,
+    recipe: Recipe,
+    layout: str,
+    device: str | None,
+    packed: Packed | None = None,
+) -> tuple[Any, Any]:
+    """Quantises and attends: the result, and the LSE or None."""
+    operands, tensors, ordinal = _describe(adapter, q, k, v, recipe, layout, device, packed)
+    return _launch(adapter, operands, tensors, ordinal, q, layout, causal, out, return_lse=recipe.lse)
 
 
 def _attend(
-    adapter: _arrays.Adapter,
-    operands: SageQuantized,
-    causal: str | None,
-    return_lse: bool,
-    layout: str,
+    q: Any,
+    k: Any,
+    v: Any,
     out: Any,
-    ordinal: int,
+    causal: str | None,
+    recipe: Recipe,
+    layout: str,
+    device: str | None,
+    stream: int | None,
+    packed: Packed | None = None,
 ) -> Any:
-    check_options(causal=causal, scale=None, device=None)
-    if out is not None and _arrays.is_torch(out):
-        from .torch_ops import check_no_gradient
+    adapter = _arrays.adapter_of("q", q, stream)
+    if _arrays.is_torch(q):
+        from . import torch_ops
 
-        check_no_gradient(out)
-    packed = operands.cu_q is not None
-    heads_tokens = (operands.heads_q, operands.q_len)
-    if packed:
-        shape: tuple[int, ...] = (operands.q_len, operands.heads_q, operands.head_dim)
-    elif layout == "bhsd":
-        shape = (operands.batch, *heads_tokens, operands.head_dim)
+        result, lse = torch_ops.sage_attention(q, k, v, out, causal, recipe, layout, device, packed)
     else:
-        shape = (operands.batch, operands.q_len, operands.heads_q, operands.head_dim)
-    like = operands.buffer
-    result = adapter.empty(shape, like, operands.dtype) if out is None else out
-    lse = adapter.empty((operands.batch, *heads_tokens), like, "float32") if return_lse else None
-    _core.sage_attention_quantized(
-        operands._call(causal),
-        adapter.tensor("buffer", operands.buffer),
-        adapter.tensor("out", result, writable=True),
-        layout == "bshd",
-        adapter.tensor("lse", lse, writable=True) if return_lse else None,
-        adapter.tensor("cu_seqlens_q", operands.cu_q) if packed else None,
-        adapter.tensor("cu_seqlens_k", operands.cu_k) if packed else None,
-        ordinal,
-        _arrays.stream_for(adapter, ordinal),
-    )
-    if packed and return_lse:
-        lse = lse[0]  # type: ignore[index]
-    return (result, lse) if return_lse else result
+        result, lse = run_attention(adapter, q, k, v, out, causal, recipe, layout, device, packed)
+        if out is None:
+            result = adapter.deliver(result, q)
+        lse = adapter.deliver(lse, q) if recipe.lse else None
+    return (result, lse) if recipe.lse else result
 
 
 def sage_attention(
@@ -196,22 +239,19 @@ def sage_attention(
     Shapes, ``causal``, ``scale``, ``return_lse``, ``layout``, ``out``, ``device``, ``stream`` and the errors are those of
     ``flash_attention``; q, k and v have one head_dim. The quantised operands lie in a buffer allocated here.
     """
-    adapter = _arrays.adapter_of("q", q, stream)
-    operands, ordinal = _prepare(
-        adapter,
-        q,
-        k,
-        v,
-        layout,
-        device,
+    check_arguments(
+        causal=causal,
         scale=scale,
+        device=device,
+        layout=layout,
+        q_scales=q_scales,
         smooth_k=smooth_k,
         smooth_q=smooth_q,
         hadamard=hadamard,
-        q_scales=q_scales,
-        lse_shift=return_lse,
+        return_lse=return_lse,
     )
-    return _attend(adapter, operands, causal, return_lse, layout, out, ordinal)
+    recipe = Recipe(scale, smooth_k, smooth_q, hadamard, q_scales, return_lse)
+    return _attend(q, k, v, out, causal, recipe, layout, device, stream)
 
 
 def sage_attention_varlen(
@@ -236,28 +276,22 @@ def sage_attention_varlen(
     """``sage_attention`` of packed sequences: q (tokens, Hq, D), k and v (tokens, Hkv, D).
 
     ``cu_seqlens_*``: int32, where each sequence starts, and the end of the last. ``max_seqlen_*``: the longest sequence, or
-    more; longer ones are not computed whole. The mean of k is taken over each sequence. The LSE is (Hq, tokens).
+    more. Tokens of q that belong to no sequence have the result 0 and the LSE -inf. Offsets in host memory are checked;
+    on a GPU wrong ones give wrong results, but nothing outside the tensors is touched, and of sequences longer than
+    ``max_seqlen_*`` the rest counts as no sequence. The mean of k is taken over each sequence. The LSE is (Hq, tokens).
     """
-    adapter = _arrays.adapter_of("q", q, stream)
-    operands, ordinal = _prepare(
-        adapter,
-        q,
-        k,
-        v,
-        "bhsd",
-        device,
-        cu_q=cu_seqlens_q,
-        cu_k=cu_seqlens_k,
-        max_q=max_seqlen_q,
-        max_k=max_seqlen_k,
+    check_arguments(
+        causal=causal,
         scale=scale,
+        device=device,
         smooth_k=smooth_k,
         smooth_q=smooth_q,
         hadamard=hadamard,
-        q_scales="block",
-        lse_shift=return_lse,
+        return_lse=return_lse,
     )
-    return _attend(adapter, operands, causal, return_lse, "bhsd", out, ordinal)
+    recipe = Recipe(scale, smooth_k, smooth_q, hadamard, "block", return_lse)
+    packed = Packed(cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k)
+    return _attend(q, k, v, out, causal, recipe, "bhsd", device, stream, packed)
 
 
 def sage_quantize(
@@ -279,21 +313,30 @@ def sage_quantize(
 
     They depend on the fp8 format of the device: FNUZ on gfx942, OCP on gfx950.
     """
-    adapter = _arrays.adapter_of("q", q, stream)
-    return _prepare(
-        adapter,
-        q,
-        k,
-        v,
-        layout,
-        device,
+    check_arguments(
         scale=scale,
+        device=device,
+        layout=layout,
+        q_scales=q_scales,
         smooth_k=smooth_k,
         smooth_q=smooth_q,
         hadamard=hadamard,
-        q_scales=q_scales,
-        lse_shift=lse,
-    )[0]
+        lse=lse,
+    )
+    adapter = _arrays.adapter_of("q", q, stream)
+    _check_torch(q, k=k, v=v)
+    recipe = Recipe(scale, smooth_k, smooth_q, hadamard, q_scales, lse)
+    operands, tensors, ordinal = _describe(adapter, q, k, v, recipe, layout, device, None)
+    _launch(adapter, operands, tensors, ordinal, q, layout, attend=False)
+    return operands
+
+
+def _check_torch(first: Any, **others: Any) -> None:
+    """Devices, kinds and gradients of torch tensors, in the words of every other function."""
+    if _arrays.is_torch(first):
+        from . import torch_ops
+
+        torch_ops.check_tensors(first, **others)
 
 
 def sage_attention_quantized(
@@ -309,13 +352,18 @@ def sage_attention_quantized(
     """Attention on the operands of ``sage_quantize``; ``device`` as there."""
     if not isinstance(operands, SageQuantized):
         raise TypeError(f"operands must come from sage_quantize, got {type(operands).__name__}")
-    if return_lse and operands.smooth_k and not operands.lse_shift:
+    check_arguments(causal=causal, device=device, layout=layout, return_lse=return_lse)
+    if return_lse and operands.recipe.smooth_k and not operands.recipe.lse:
         raise ValueError("the LSE of smoothed keys needs sage_quantize(..., lse=True)")
     adapter = _arrays.adapter_of("operands.buffer", operands.buffer, stream)
-    ordinal = _arrays.place(adapter.tensor("buffer", operands.buffer).device, device)
+    ordinal = _arrays.place(adapter.tensor("operands.buffer", operands.buffer).device, device)
     if _runtime.target(ordinal) != operands.target:
         raise ValueError(f"operands were quantised for {operands.target}, the device is {_runtime.target(ordinal)}")
-    return _attend(adapter, operands, causal, return_lse, layout, out, ordinal)
+    _check_torch(operands.buffer, out=out)
+    result, lse = _launch(
+        adapter, operands, None, ordinal, operands.buffer, layout, causal, out, return_lse=return_lse
+    )
+    return (result, lse) if return_lse else result
 
 
 def sageattn(
@@ -327,20 +375,31 @@ def sageattn(
     sm_scale: float | None = None,
     return_lse: bool = False,
     smooth_k: bool = True,
+    *,
+    scale: float | None = None,
+    attn_mask: Any = None,
+    dropout_p: float = 0.0,
     **ignored: Any,
 ) -> Any:
     """``sage_attention`` with the arguments of SageAttention's ``sageattn``: layouts ``"HND"`` and ``"NHD"``, causal j <= i.
 
-    Other keyword arguments of that function choose kernels of other devices and are ignored.
+    ``scale`` is torch's name of ``sm_scale``; a mask and dropout are refused. Other keyword arguments of that function
+    choose kernels of other devices and are ignored.
     """
     if tensor_layout not in ("HND", "NHD"):
         raise ValueError(f"tensor_layout must be 'HND' or 'NHD', got {tensor_layout!r}")
+    if attn_mask is not None or dropout_p:
+        raise NotImplementedError("Sage attention has neither attn_mask nor dropout")
+    if not isinstance(is_causal, bool):
+        raise TypeError(f"is_causal must be True or False, got {is_causal!r}")
+    if scale is not None and sm_scale is not None:
+        raise ValueError("sm_scale and scale are two names of the same number")
     return sage_attention(
         q,
         k,
         v,
         causal="top_left" if is_causal else None,
-        scale=sm_scale,
+        scale=sm_scale if scale is None else scale,
         smooth_k=smooth_k,
         return_lse=return_lse,
         layout="bhsd" if tensor_layout == "HND" else "bshd",

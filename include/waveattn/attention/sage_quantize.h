@@ -45,6 +45,14 @@ struct SageStorage {
 inline SageStorage sage_storage(const AttentionShape& shape, const SageOptions& options) {
     SageStorage s;
     const bool packed = options.packed.count != 0;
+    // In double, so that nothing below overflows: with delta_s, which has most elements, and one byte or four of each.
+    const auto size = [](std::int64_t x) { return double(std::max<std::int64_t>(x, 1)) + 128; };
+    require<Unsupported>(
+        size(shape.batch) * size(shape.heads_q) * size(shape.q_len) * (options.smooth_q ? size(shape.kv_len) : 128.0) <
+                0x1p60 &&
+            size(shape.batch) * size(shape.heads_kv) * size(shape.kv_len) * 128.0 < 0x1p60,
+        "the operands are too large: batch ", shape.batch, ", heads ", shape.heads_q, " and ", shape.heads_kv,
+        ", lengths ", shape.q_len, " and ", shape.kv_len);
     s.padded = sage::padded_head_dim(int(std::min<std::int64_t>(shape.head_dim, 128)));
     s.sequences = packed ? options.packed.count : shape.batch;
     s.q_groups = sage::scale_groups(options.q_scale_rows, shape.q_len);
