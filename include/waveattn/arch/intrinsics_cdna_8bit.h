@@ -68,6 +68,12 @@ template <class T> WAVEATTN_DEVICE T kernel_argument() {
 // ---- votes ----
 // Whether the condition holds in any active lane of a wave64.
 WAVEATTN_DEVICE bool any_lane(bool condition) { return __builtin_amdgcn_ballot_w64(condition) != 0; }
+// The active lanes in which the condition holds, as bits.
+WAVEATTN_DEVICE std::uint64_t lanes_where(bool condition) { return __builtin_amdgcn_ballot_w64(condition); }
+
+// ---- arithmetic ----
+// x between low and high; low where x is NaN.
+WAVEATTN_DEVICE float clamp(float x, float low, float high) { return __builtin_amdgcn_fmed3f(x, low, high); }
 } // namespace waveattn::arch
 
 #endif

@@ -26,14 +26,15 @@
 namespace waveattn {
 namespace detail {
 
-// A weight is 2^(x + shift) as fp8. A row's shift makes its first maximum 2^first, which leaves room for larger scores.
-// Where a weight of the wave is beyond fp8's largest, the rows with weights above 2^raised_from are pinned anew, now
-// with 2^raised, as much as fp8 takes: a power of two, so the maximum of a row that it dominates is exact.
+// A weight is 2^(x + shift) as fp8. A row's shift makes the largest weight of its first 32 keys 2^pinned: a power of
+// two is exact in fp8, and there is room for larger ones. Where a half tile has a weight that decides its row, more
+// than `share` of the lane half's sum so far, or one that fp8 could not hold, the wave's rows are pinned anew: those
+// whose largest weight of the half tile is above 2^pinned_from. `least` keeps rows with hardly a weight yet from that.
 template <class Arch> struct SageRange {
-    static constexpr float first = 4.f, raised = 7.f, raised_from = 6.f;
+    static constexpr float pinned = 4.f, pinned_from = 1.f, least = 4.5f, largest = 7.875f, log_share = -2.f;
 };
 template <> struct SageRange<arch::gfx950> {
-    static constexpr float first = 5.f, raised = 8.f, raised_from = 7.f;
+    static constexpr float pinned = 5.f, pinned_from = 2.f, least = 5.5f, largest = 8.75f, log_share = -2.f;
 };
 
 #ifdef __HIP__
@@ -87,6 +88,7 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
         float16v o[blocks]; // register r of block n: channel 32n + 16h + r
         float2v sum;        // of weights, over the lane half's keys
         float shift;        // of scores, the same in both halves
+        float late;         // factor that o still needs, where `is_late`
         int4v q[planes];
         float q_scale;
         // What scores start from, and the least product of scales. 0 and 1 where scores are fp32, and q_scale is 0
@@ -97,6 +99,7 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
     struct Scores {
         int16v units; // register r: key 16h + r; fp32 bits of 12582912 + score
         float scale, offset;
+        float largest; // of the units, among the lane half's keys
     };
     // Weights of 32 keys as fp8: register r in byte r % 4 of word r / 4, the B operand of two products.
     struct Weights {
@@ -179,45 +182,50 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
         });
     }
 
-    // Where the row's largest weight of this half tile is above 2^from, shifts the row so that it becomes 2^to. Returns
-    // the factor between its weights before and after.
-    WAVEATTN_DEVICE static float pin(Scores& s, State& state, float from, float to) {
-        float largest = masked_out;
-        detail::static_for<0, 16>([&](auto r) { largest = arch::max(largest, as_float(s.units[r.value])); });
-        const float score = arch::fma(largest, s.scale, -state.zero * s.scale);
+    // The largest score of a half tile among the lane half's keys: the share of product Index of Count. The first
+    // product has none, for the scores are only just made.
+    template <int Index, int Count> WAVEATTN_DEVICE static void compare(Scores& s) {
+        if constexpr (Index > 0) {
+            constexpr int steps = 8; // two scores an instruction
+            constexpr int first = steps * (Index - 1) / (Count - 1), end = steps * Index / (Count - 1);
+            detail::static_for<first, end>([&](auto n) {
+                const float one = as_float(s.units[2 * n.value]), two = as_float(s.units[2 * n.value + 1]);
+                s.largest = arch::max(n.value == 0 ? one : arch::max(s.largest, one), two);
+            });
+            s.largest = arch::opaque(s.largest);
+        }
+    }
+    // Where the row's largest weight of a half tile is above 2^from, shifts the row so that it becomes 2^pinned.
+    // Returns the factor between its weights before and after.
+    WAVEATTN_DEVICE static float pin(Scores& s, State& state, float from) {
+        const float score = arch::fma(s.largest, s.scale, -state.zero * s.scale);
         const float rounded = arch::round_even(score * shift_steps) * (1.f / shift_steps);
-        const bool coarse = arch::abs(score) >= 0x1p20f; // then `to` is less than a step, and the weight 1
+        const bool coarse = arch::abs(score) >= 0x1p20f; // then 2^pinned is less than a step, and the weight 1
         const float mine = coarse ? score : rounded;
         const float top = arch::max(mine, arch::shuffle_xor(mine, 32)), old = state.shift;
-        const float wanted = arch::abs(top) >= 0x1p20f ? 0.f : to;
+        const float wanted = arch::abs(top) >= 0x1p20f ? 0.f : Range::pinned;
         state.shift = top + old > from ? wanted - top : old;
         set_offset(s, state);
         return arch::exp2(state.shift - old);
     }
-    // Whether a weight was too large: its conversion gave NaN, 0x80 in FNUZ and 0x7f in OCP, which no weight that fits
-    // has. (Kernels run with FP16_OVFL clear; set, conversions would saturate.)
-    WAVEATTN_DEVICE static bool overflowed(const Weights& w) {
-        const auto marked = [](int word) {
-            return std::is_same_v<Arch, arch::gfx950> ? int(unsigned(word) + 0x01010101u) : word;
-        };
-        return ((marked(w.words[0]) | marked(w.words[1]) | marked(w.words[2]) | marked(w.words[3])) & 0x80808080) != 0;
+    // log2 of `share` of the sum, within 0.09: the bits of an fp32 number are its logarithm, the mantissa linear.
+    WAVEATTN_DEVICE static float limit(const State& state) {
+        const int bits = __builtin_bit_cast(int, state.sum[0] + state.sum[1]);
+        return arch::clamp(arch::fma(float(bits), 0x1p-23f, Range::log_share - 127.f), Range::least, Range::largest);
     }
-    // Adds the weights of a half tile to the row's sum. Where one does not fit fp8, they are made again with another
-    // shift, for which `next` is adapted; seldom needed after the first tiles. Products with these weights have not
-    // been issued yet, nor has work on those of `next` begun.
-    WAVEATTN_DEVICE static void take(Scores& s, Scores& next, State& state, Pair& pair, Weights& w) {
-        if (arch::any_lane(overflowed(w))) {
-            const float shrink = pin(s, state, Range::raised_from, Range::raised);
-            set_offset(next, state);
-            state.sum *= shrink;
-            detail::static_for<0, blocks>([&](auto n) { state.o[n.value] *= shrink; });
-            detail::static_for<0, 16>([&](auto e) {
-                exponential<e.value>(s, pair);
-                after_exponential<e.value>(s, pair, w);
-            });
-            pack<14>(pair, w);
-        }
+    // Adds the weights of a half tile to the row's sum, and sees to it that those of the next one, on which no work has
+    // begun, fit fp8. O needs another block of products with weights of before until it can follow a new shift.
+    WAVEATTN_DEVICE static void take(const Pair& pair, Scores& next, State& state, std::uint64_t& is_late) {
         state.sum += pair.sum;
+        const std::uint64_t beyond = arch::lanes_where(arch::fma(next.largest, next.scale, next.offset) > limit(state));
+        if ((beyond | is_late) != 0) {
+            if (is_late) detail::static_for<0, blocks>([&](auto n) { state.o[n.value] *= state.late; });
+            if (beyond) {
+                state.late = pin(next, state, Range::pinned_from);
+                state.sum *= state.late;
+            }
+            is_late = beyond;
+        }
     }
 
     // Keys from `visible` on, counted from the lane half's first, get no weight.
@@ -429,7 +437,9 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
                 [&](auto n) { s0.units = score_product<n.value>(state, k, s0.units); });
             set_scale(s0, state, k_scale);
             finish(s0, 0, 0, k_scale);
-            pin(s0, state, masked_out, Range::first);
+            detail::static_for<0, value_products>([&](auto n) { compare<n.value, value_products>(s0); });
+            pin(s0, state, masked_out);
+            std::uint64_t is_late = 0; // lanes whose row has a new shift that o does not have yet
             detail::static_for<0, planes>([&](auto u) { k[u.value] = read_k<u.value>(lds, near + 1024, far + 1024); });
             read_delta(1, 1);
             s1.scale = s0.scale;
@@ -444,13 +454,14 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
                 detail::sage_barrier(); // the slot is complete, and nobody reads the other one any more
 
                 value_block(w1, s0, pair, w0, state, v, k, lds, near, far, [&](auto n) {
+                    compare<n.value, value_products>(s1);
                     if constexpr (n.value == value_products - 1) {
                         s1.scale = s0.scale;
                         set_offset(s1, state);
                     }
                 });
                 read_delta(slot, 0);
-                take(s0, s1, state, pair, w0);
+                take(pair, s1, state, is_late);
                 stage.prepare_tail(tile + 3);
 
                 score_block(s0, s1, pair, w1, state, start, k, v, lds, v_even, nothing);
@@ -458,11 +469,12 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
                 k_scale = next_k_scale;
 
                 value_block(w0, s1, pair, w1, state, v, k, lds, near + 1024, far + 1024, [&](auto n) {
+                    compare<n.value, value_products>(s0);
                     if constexpr (n.value == value_products / 2) stage.store(lds, tile + 1);
                     if constexpr (n.value == value_products - 1) set_scale(s0, state, next_k_scale);
                 });
                 read_delta(slot, 1);
-                take(s1, s0, state, pair, w1);
+                take(pair, s0, state, is_late);
                 stage.prepare_tail(tile + 3);
 
                 score_block(s1, s0, pair, w0, state, start, k, v, lds, v_odd, [&](auto n) {
