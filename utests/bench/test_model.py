@@ -198,6 +198,23 @@ matrix = {{ sk = [{self.KEYS // 2}, {self.KEYS}] }}
             self.assertNotIn("emulated.", text)
             self.assertEqual(run_cli("--compare", root / "a.json", root / "a.json")[1], "no difference\n")
 
+    def test_baseline_of_another_grid(self) -> None:
+        """Launches recorded whole are compared whole; of others, a workgroup with a workgroup."""
+        for recorded, least, most in (("6", 1.9, 2.4), ("1", 0.9, 1.1)):
+            changes = {
+                'label = "probe {sk}"': 'label = "groups {groups}"',
+                f'baseline = "probe {self.KEYS // 2}"': f'baseline = "groups 3"\n'
+                f'env = {{ GFXEMU_TIMING_WG = "{recorded}", GFXEMU_TIMING_RESIDENT = "1" }}',
+                f"shape = {{ groups = {self.GROUPS} }}": f"shape = {{ sk = {self.KEYS} }}",
+                f"matrix = {{ sk = [{self.KEYS // 2}, {self.KEYS}] }}": "matrix = { groups = [3, 6] }",
+            }
+            with tempfile.TemporaryDirectory() as directory:
+                path = self.case_file(directory, **changes)
+                code, text, _ = run_cli(path, "--target", "gfx942", *self.cli_options())
+            self.assertEqual(code, 0)
+            ratio = float(next(line for line in text.splitlines() if line.startswith("groups 6 ")).split()[-1])
+            self.assertTrue(least < ratio < most, (recorded, ratio))
+
     def test_without_a_case_file(self) -> None:
         options = ["--run", "--device", "gfx1030", "--kernel", "probe", "--tiles-per-trip", "0.25", *self.cli_options()]
         code, text, _ = run_cli(*options, "--", PROBE, "--sk", "64")

@@ -41,7 +41,10 @@ def _modelled_row(record: Record, records: list[Record]) -> list[object]:
     other = _baseline(record, records)
     ratio = None
     if other is not None and "modelled" in other:
-        ratio = f"{m['clocks_per_workgroup_and_cu'] / other['modelled']['clocks_per_workgroup_and_cu']:.3f}"
+        # Launches of which every workgroup was recorded are compared whole: workgroups may differ in their work.
+        whole = m["whole"] and other["modelled"]["whole"]
+        what = "clocks" if whole else "clocks_per_workgroup_and_cu"
+        ratio = f"{m[what] / other['modelled'][what]:.3f}"
     return row + [ratio]
 
 

@@ -115,12 +115,14 @@ def _counts(case: Case, launch: Record) -> Record:
 def _modelled(case: Case, launch: Record) -> Record:
     timing = launch["timing"]
     total, unit_cus = timing["total"], 2 if launch["arch"].startswith("gfx1") else 1
+    workgroups = launch["grid"][0] * launch["grid"][1] * launch["grid"][2]
     # Workgroups that share the unit at a time.
     resident = min(timing["resident"], timing["workgroups"])
     modelled: Record = {
         "workgroups": timing["workgroups"],
         "resident": resident,
         "room": timing["resident"],
+        "whole": timing["workgroups"] == workgroups,  # every workgroup of the launch was recorded
         "clocks": timing["clocks"],
         "clocks_per_workgroup": timing["clocks_per_workgroup"],
         "clocks_per_workgroup_and_cu": round(timing["clocks"] * unit_cus / timing["workgroups"], 1),
@@ -128,7 +130,6 @@ def _modelled(case: Case, launch: Record) -> Record:
         "stalls_in_run": {name: share for name, share in timing["wave_time"].items() if name != "issue"},
     }
     if case.flop:
-        workgroups = launch["grid"][0] * launch["grid"][1] * launch["grid"][2]
         per_workgroup = case.flop / workgroups
         modelled["flop_per_clk_cu"] = round(per_workgroup / modelled["clocks_per_workgroup_and_cu"], 1)
     if "loop" in timing:
