@@ -320,18 +320,24 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
 
     // Whether the largest scale of the wave's rows and the keys' first tiles makes units too large for the folded
     // constant, or a scale of k is NaN. Compared as bits: NaN is above all numbers.
-    WAVEATTN_DEVICE static bool wide_scores(const float* k_scale, int tiles, float row_scale, int lane) {
+    // `near` holds those of the first tiles, which load_scales() has read while the first tiles come.
+    WAVEATTN_DEVICE static bool wide_scores(
+        const int (&near)[4], const float* k_scale, int tiles, float row_scale, int lane) {
         int largest = 0;
-        for (int tile = lane; tile < tiles; tile += 64) {
-            const int bits = __builtin_bit_cast(int, k_scale[tile]);
-            largest = bits > largest ? bits : largest;
-        }
-        for (int mask = 1; mask < 64; mask *= 2) {
-            const int other = arch::shuffle_xor(largest, mask);
-            largest = other > largest ? other : largest;
-        }
-        const float product = row_scale * as_float(largest);
-        return arch::any_lane(!(product <= widest_scale));
+        const auto compare = [&](int bits) { largest = bits > largest ? bits : largest; };
+        detail::static_for<0, 4>([&](auto n) { compare(near[n.value]); });
+        for (int tile = 256 + lane; tile < tiles; tile += 64) compare(__builtin_bit_cast(int, k_scale[tile]));
+        float row_largest = row_scale; // of 8 rows, which have all the scales that a wave's rows have
+        for (int mask = 1; mask < 8; mask *= 2)
+            row_largest = arch::max(row_largest, arch::shuffle_xor(row_largest, mask));
+        return arch::any_lane(
+            !(arch::uniform(row_largest) * as_float(largest) <= widest_scale) || row_scale != row_scale);
+    }
+    WAVEATTN_DEVICE static void load_scales(int (&near)[4], const float* k_scale, int tiles, int lane) {
+        detail::static_for<0, 4>([&](auto n) {
+            const int tile = 64 * n.value + lane;
+            near[n.value] = __builtin_bit_cast(int, k_scale[arch::opaque(tile < tiles ? tile : tiles - 1)]);
+        });
     }
 
     WAVEATTN_DEVICE static void exec(const Params& p) {
@@ -379,11 +385,10 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
 
             Stage stage;
             stage.init(p, s, kv_head, wave, lane);
-            const bool wide = wide_scores(stage.k_scale, tiles, row_scale, lane);
-            state.q_scale = wide ? 0.f : row_scale;
-            state.zero = wide ? 0.f : sage::bias_zero_value;
-            state.least_scale = wide ? 1.f : sage::least_score_scale;
-            const int first_special = wide ? 0 : first_masked;
+            int near_scales[4];
+            load_scales(near_scales, stage.k_scale, tiles, lane);
+            bool wide = false;
+            int first_special = first_masked;
             if constexpr (Bias != SageBias::none) {
                 const int safe = wave_row < s.q_len ? wave_row : s.q_len - 1;
                 stage.bias_tile = static_cast<const std::int32_t*>(p.bias) + s.batch * p.bias_batch +
@@ -423,6 +428,11 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
             stage.prepare_tail(1);
             stage.load(0);
             float next_k_scale = stage.load_scale(1);
+            wide = wide_scores(near_scales, stage.k_scale, tiles, row_scale, lane);
+            state.q_scale = wide ? 0.f : row_scale;
+            state.zero = wide ? 0.f : sage::bias_zero_value;
+            state.least_scale = wide ? 1.f : sage::least_score_scale;
+            first_special = wide ? 0 : first_masked;
             early.store(lds, -1);
             stage.clear_tail(0);
             stage.store(lds, 0);
