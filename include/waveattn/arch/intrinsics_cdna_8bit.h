@@ -55,6 +55,12 @@ WAVEATTN_DEVICE int4v global_load_16(const void* wave_base, unsigned lane_bytes)
     using Global = const __attribute__((address_space(1))) char*;
     return *(const __attribute__((address_space(1))) int4v*)((Global)wave_base + lane_bytes);
 }
+// The same of four words on any word.
+WAVEATTN_DEVICE int4v global_load_4_words(const void* wave_base, unsigned lane_bytes) {
+    typedef int Words __attribute__((ext_vector_type(4), aligned(4)));
+    using Global = const __attribute__((address_space(1))) char*;
+    return *(const __attribute__((address_space(1))) Words*)((Global)wave_base + lane_bytes);
+}
 
 // A kernel's first argument, read again: what is needed only at the end need not stay in registers until then.
 template <class T> WAVEATTN_DEVICE T kernel_argument() {
@@ -64,6 +70,9 @@ template <class T> WAVEATTN_DEVICE T kernel_argument() {
         &value, (Constant)opaque_scalar((std::uint64_t)(Constant)__builtin_amdgcn_kernarg_segment_ptr()), sizeof(T));
     return value;
 }
+
+// The value stays in its registers until this place in the order of pins and scheduling barriers.
+template <class T> WAVEATTN_DEVICE void keep(const T& value) { asm volatile("" : : "v"(value)); }
 
 // ---- votes ----
 // Whether the condition holds in any active lane of a wave64.

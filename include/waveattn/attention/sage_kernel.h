@@ -27,9 +27,10 @@ namespace waveattn {
 namespace detail {
 
 // A weight is 2^(x + shift) as fp8. A row's shift makes the largest weight of its first 32 keys 2^pinned: a power of
-// two is exact in fp8, and there is room for larger ones. Where a half tile has a weight that decides its row, more
-// than `share` of the lane half's sum so far, or one that fp8 could not hold, the wave's rows are pinned anew: those
-// whose largest weight of the half tile is above 2^pinned_from. `least` keeps rows with hardly a weight yet from that.
+// two is exact in fp8, and there is room for larger ones. Where a half tile has a weight that decides its row, of more
+// than 2^log_share times the lane half's sum so far, or one that fp8 could not hold, the wave's rows are pinned anew:
+// those whose largest weight of the half tile is above 2^pinned_from. What calls for that lies in 2^least ...
+// 2^largest.
 template <class Arch> struct SageRange {
     static constexpr float pinned = 4.f, pinned_from = 1.f, least = 4.5f, largest = 7.875f, log_share = -2.f;
 };
@@ -63,7 +64,7 @@ template <> struct SageScoreSteps<arch::gfx950> {
 template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentionMfma {
     using Params = detail::SageParams;
     using Tile = detail::SageTile<Arch, HeadDim, Waves>;
-    using Stage = detail::SageStage<Arch, HeadDim, Waves, Bias>;
+    using Stage = detail::SageStage<Arch, HeadDim, Waves>;
     using Steps = detail::SageScoreSteps<Arch>;
     using ScoreAtom = typename Steps::Atom;
     using ValueAtom = tile::MfmaF32_32x32x16_Fp8;
@@ -141,7 +142,7 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
             if constexpr (E < 15) set_arguments<E + 1>(s, pair);
         }
     }
-    // The steps From ... To - 1 that fall to product Index of Count. What `beside` issues, no vector instructions,
+    // The steps From ... To - 1 that fall to product Index of Count. What `beside` issues, few vector instructions,
     // stands behind the first exponential, which holds the vector unit for four turns.
     template <int From, int To, int Index, int Count, class Beside>
     WAVEATTN_DEVICE static void weigh(const Scores& s, Pair& pair, Weights& w, Beside&& beside) {
@@ -238,15 +239,6 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
 
     // ---- delta_s ----
 
-    // 16 words of a half tile's keys, from LDS.
-    WAVEATTN_DEVICE static int16v read_bias(char* lds, int address) {
-        int16v words;
-        detail::static_for<0, 4>([&](auto n) {
-            const int4v four = detail::lds_at<int4v>(lds, address + 16 * n.value);
-            detail::static_for<0, 4>([&](auto e) { words[4 * n.value + e.value] = four[e.value]; });
-        });
-        return words;
-    }
     // A plain delta_s is added as fp32 in units of the scale: as exact as the scores' own units.
     WAVEATTN_DEVICE static void add_plain_bias(Scores& s, const int16v& bias, float scale) {
         const float inverse = arch::reciprocal(scale);
@@ -341,7 +333,7 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
     }
 
     WAVEATTN_DEVICE static void exec(const Params& p) {
-        alignas(16) __shared__ char lds[2 * Tile::slot_bytes + (Bias == SageBias::none ? 0 : 2 * Tile::bias_bytes)];
+        alignas(16) __shared__ char lds[2 * Tile::slot_bytes];
         const int lane = int(arch::lane_id()), wave = arch::uniform(int(arch::thread_x())) / 64;
         const int half = lane >> 5;
 
@@ -389,12 +381,12 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
             load_scales(near_scales, stage.k_scale, tiles, lane);
             bool wide = false;
             int first_special = first_masked;
+            detail::SageBiasRow delta_s{nullptr, s.kv_len, half};
             if constexpr (Bias != SageBias::none) {
                 const int safe = wave_row < s.q_len ? wave_row : s.q_len - 1;
-                stage.bias_tile = static_cast<const std::int32_t*>(p.bias) + s.batch * p.bias_batch +
-                                  head * p.bias_head + (s.q_block + safe / sage::block_rows) * p.bias_block;
+                delta_s.row = static_cast<const std::int32_t*>(p.bias) + s.batch * p.bias_batch + head * p.bias_head +
+                              (s.q_block + safe / sage::block_rows) * p.bias_block;
             }
-            [[maybe_unused]] const int bias_address = 2 * Tile::slot_bytes + (wave >> 2) * 256 + half * 64;
 
             int16v start; // of a score product: 0, opaque, or the compiler would make it anew for each; or delta_s
             detail::static_for<0, 16>([&](auto r) { start[r.value] = arch::opaque(sage::bias_zero); });
@@ -403,11 +395,15 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
             Weights w0{}, w1{};
             Pair pair{};
             int4v k[planes], v[blocks];
-            const auto read_delta = [&](int slot, int half_tile) {
-                if constexpr (Bias != SageBias::none) {
-                    const int16v words = read_bias(lds, bias_address + slot * Tile::bias_bytes + half_tile * 128);
-                    (Bias == SageBias::units ? start : plain) = words;
+            // delta_s of half tile n. In the shadow of product `product` of that half tile's scores: what its scores
+            // will need, or what the next ones start from.
+            const auto load_delta = [&]([[maybe_unused]] int n, int product) {
+                if (product != 1) return;
+                if constexpr (Bias == SageBias::units) {
+                    arch::keep(start); // until here, or C and D of the product share registers and `start` is copied
+                    start = delta_s.load(n + 1);
                 }
+                if constexpr (Bias == SageBias::plain) plain = delta_s.load(n);
             };
             const auto finish = [&](Scores& scores, int tile, int half_tile, [[maybe_unused]] float tile_k_scale) {
                 if constexpr (Bias == SageBias::plain)
@@ -440,7 +436,7 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
             stage.load(1);
             detail::sage_barrier();
             int near = Tile::slot_bytes + detail::sage_lds_row(lane & 31, half), far = near ^ 64;
-            read_delta(1, 0);
+            load_delta(Bias == SageBias::units ? -1 : 0, 1);
             detail::static_for<0, planes>([&](auto u) { k[u.value] = read_k<u.value>(lds, near, far); });
             s0.units = start;
             detail::static_for<0, score_products>(
@@ -451,15 +447,14 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
             pin(s0, state, masked_out);
             std::uint64_t is_late = 0; // lanes whose row has a new shift that o does not have yet
             detail::static_for<0, planes>([&](auto u) { k[u.value] = read_k<u.value>(lds, near + 1024, far + 1024); });
-            read_delta(1, 1);
+            load_delta(0, Bias == SageBias::units ? 1 : 0);
             s1.scale = s0.scale;
-            score_block(s1, s0, pair, w0, state, start, k, v, lds, far + Tile::tile_bytes + HeadDim * 32, [](auto) {});
+            score_block(s1, s0, pair, w0, state, start, k, v, lds, far + Tile::tile_bytes + HeadDim * 32,
+                [&](auto n) { load_delta(1, n); });
             finish(s1, 0, 1, k_scale);
 
             near ^= Tile::slot_bytes, far = near ^ 64;
-            const auto nothing = [](auto) {};
             for (int tile = 0; tile < tiles; ++tile) {
-                const int slot = tile & 1;
                 const int v_even = near + Tile::tile_bytes, v_odd = far + Tile::tile_bytes + HeadDim * 32;
                 detail::sage_barrier(); // the slot is complete, and nobody reads the other one any more
 
@@ -470,11 +465,11 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
                         set_offset(s1, state);
                     }
                 });
-                read_delta(slot, 0);
                 take(pair, s1, state, is_late);
                 stage.prepare_tail(tile + 3);
 
-                score_block(s0, s1, pair, w1, state, start, k, v, lds, v_even, nothing);
+                score_block(
+                    s0, s1, pair, w1, state, start, k, v, lds, v_even, [&](auto n) { load_delta(2 * tile + 2, n); });
                 finish(s0, tile + 1, 0, next_k_scale);
                 k_scale = next_k_scale;
 
@@ -483,15 +478,15 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
                     if constexpr (n.value == value_products / 2) stage.store(lds, tile + 1);
                     if constexpr (n.value == value_products - 1) set_scale(s0, state, next_k_scale);
                 });
-                read_delta(slot, 1);
                 take(pair, s0, state, is_late);
                 stage.prepare_tail(tile + 3);
 
                 score_block(s1, s0, pair, w0, state, start, k, v, lds, v_odd, [&](auto n) {
+                    load_delta(2 * tile + 3, n);
                     constexpr int steps = 4, first = n.value * steps / score_products;
                     detail::static_for<first, (n.value + 1) * steps / score_products>([&](auto step) {
                         if constexpr (step == 0) next_k_scale = stage.load_scale(tile + 2);
-                        if constexpr (step == 1) stage.load_k(tile + 2);
+                        if constexpr (step == 1) stage.load_k();
                         if constexpr (step == 2) stage.load_v();
                         if constexpr (step == 3) {
                             stage.advance(tile + 2);

@@ -41,11 +41,9 @@ template <class Arch, int HeadDim, int Waves> struct SageTile {
     static constexpr int block_q = 32 * Waves;
     static constexpr int planes = HeadDim / 32; // of a K tile
     static constexpr int blocks = HeadDim / 32; // of 32 rows of V^T
-    // LDS: two slots of a K tile and a V tile; then delta_s for two K tiles.
+    // LDS: two slots of a K tile and a V tile.
     static constexpr int tile_bytes = 64 * HeadDim;
     static constexpr int slot_bytes = 2 * tile_bytes;
-    static constexpr int bias_rows = Waves > 4 ? Waves / 4 : 1;
-    static constexpr int bias_bytes = bias_rows * 64 * 4;
     // Chunks of 16 bytes that a thread copies to a slot, K's first.
     static constexpr int chunks = slot_bytes / 16 / threads;
     static_assert(chunks >= 1);
@@ -79,10 +77,10 @@ WAVEATTN_DEVICE void sage_barrier() {
     arch::lds_barrier();
 }
 
-// Copies V tile n, K tile n + 1 and its delta_s from memory to slot n & 1, by way of registers: load(n), later
+// Copies V tile n and K tile n + 1 from memory to slot n & 1, by way of registers: load(n), later
 // store(n). n counts up by one from -1, without a V tile. Past the last tile the last one is read again; rows of K past
 // the last key are read as the last one.
-template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageStage {
+template <class Arch, int HeadDim, int Waves> struct SageStage {
     using Tile = SageTile<Arch, HeadDim, Waves>;
     using int4v = arch::int4v;
     static constexpr int k_chunks = 4 * HeadDim; // of 16 bytes in a tile; then as many of V
@@ -92,7 +90,6 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageStage {
 
     const std::int8_t* k_tile; // of the next load
     const std::uint8_t* v_tile;
-    const std::int32_t* bias_tile;
     const float* k_scale;
     int v_step; // bytes from a V tile to the next
     int k_row, kv_len, last_tile, wave;
@@ -100,10 +97,8 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageStage {
     int k_key[of_k], k_column;         // of the lane's chunks
     unsigned k_offset[of_k], v_offset; // in a tile in memory
     int k_target, v_target;            // in slot 0
-    int bias_key, bias_target;
-    int v_first; // key of the lane's V chunks
+    int v_first;                       // key of the lane's V chunks
     int4v data[Tile::chunks];
-    int bias_data;
 
     WAVEATTN_DEVICE void init(const SageParams& p, const sage::Sequence& s, int kv_head, int wave_, int lane) {
         wave = wave_;
@@ -128,8 +123,6 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageStage {
         v_first = chunk * 16;
         v_target = Tile::tile_bytes + sage_lds_chunk<HeadDim>(quad, chunk >> 1, chunk & 1);
         k_target = split_waves && !copies_k ? v_target : sage_lds_chunk<64>(slot, wide >> 1, wide & 1);
-        bias_key = lane;
-        bias_target = 2 * Tile::slot_bytes + (wave >> 2) * 256 + lane * 4;
     }
     WAVEATTN_DEVICE void set_k_offsets(int last_key) {
         static_for<0, of_k>([&](auto c) {
@@ -141,21 +134,16 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageStage {
     template <class T> WAVEATTN_DEVICE static int4v load_16(const T* tile, unsigned offset) {
         return arch::global_load_16(tile, arch::opaque(offset));
     }
-    WAVEATTN_DEVICE void load_k(int n) {
+    WAVEATTN_DEVICE void load_k() {
         static_for<0, of_k>(
             [&](auto c) { data[c.value] = copies_k ? load_16(k_tile, k_offset[c.value]) : load_16(v_tile, v_offset); });
-        if constexpr (Bias != SageBias::none) {
-            const int last = kv_len - 1 - 64 * (n + 1 < last_tile ? n + 1 : last_tile);
-            bias_data = bias_tile[arch::opaque(unsigned(bias_key < last ? bias_key : last))];
-            bias_tile += n + 1 < last_tile ? 64 : 0;
-        }
     }
     WAVEATTN_DEVICE void load_v() {
         constexpr unsigned step = Tile::threads / 4 * 64; // whole blocks of 32 rows
         static_assert(of_v <= 1 || step % 2048 == 0);
         static_for<0, of_v>([&](auto c) { data[of_k + c.value] = load_16(v_tile + c.value * step, v_offset); });
     }
-    // After load_k(n) and load_v. Pinned where it stands, like the loads in the shadow of matrix products.
+    // After load_k and load_v of n. Pinned where it stands, like the loads in the shadow of matrix products.
     WAVEATTN_DEVICE void advance(int n) {
         move(v_tile, n >= 0 && n < last_tile ? v_step : 0);
         move(k_tile, n + 1 < last_tile ? 64 * k_row : 0);
@@ -164,7 +152,7 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageStage {
         tile = reinterpret_cast<const T*>(arch::opaque_scalar(reinterpret_cast<std::uint64_t>(tile + unsigned(bytes))));
     }
     WAVEATTN_DEVICE void load(int n) {
-        load_k(n);
+        load_k();
         load_v();
         advance(n);
     }
@@ -206,8 +194,31 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageStage {
             static_for<0, of_v>(
                 [&](auto c) { lds_at<int4v>(lds, slot + v_target + c.value * v_step) = data[of_k + c.value]; });
         }
-        if constexpr (Bias != SageBias::none)
-            lds_at<int>(lds, bias_target + (n & 1) * Tile::bias_bytes) = bias_data; // four waves store the same row
+    }
+};
+
+// A row of delta_s, int32 or fp32, from memory to registers: every wave needs it in the same order, 16 consecutive
+// words for each lane half, so LDS would gain nothing and cost room.
+struct SageBiasRow {
+    const std::int32_t* row; // the same in a wave
+    int kv_len, half;
+
+    // Of half tile n: register r is key 32n + 16 half + r, or past the end the last key.
+    WAVEATTN_DEVICE arch::int16v load(int n) const {
+        arch::int16v words;
+        if (32 * n + 32 <= kv_len) [[likely]] {
+            const unsigned lane_bytes = arch::opaque(unsigned(64 * half));
+            static_for<0, 4>([&](auto i) {
+                const arch::int4v four = arch::global_load_4_words(row + 32 * n + 4 * i.value, lane_bytes);
+                static_for<0, 4>([&](auto e) { words[4 * i.value + e.value] = four[e.value]; });
+            });
+        } else {
+            static_for<0, 16>([&](auto r) {
+                const int key = 32 * n + 16 * half + r.value;
+                words[r.value] = row[key < kv_len ? key : kv_len - 1];
+            });
+        }
+        return words;
     }
 };
 
