@@ -321,7 +321,7 @@ template <int P> WAVEATTN_DEVICE void sage_quantize_q(const SageQuantizeParams& 
 template <int P>
 WAVEATTN_DEVICE void sage_delta(const SageQuantizeParams& p, const sage::Sequence& s, int kv_head, std::int64_t first,
     int count, float k_scale, float (&keys)[64][P + 4]) {
-    __shared__ float means[16][P + 4];
+    __shared__ float means[16][P + 4], q_scales[16];
     const int thread = int(arch::thread_x()), lane = thread % 64, wave = thread / 64;
     const int key = 16 * wave + lane % 16;
     float b[P / 4];
@@ -333,6 +333,9 @@ WAVEATTN_DEVICE void sage_delta(const SageQuantizeParams& p, const sage::Sequenc
             arch::barrier();
             for (int i = thread; i < 16 * P; i += sage::quantize_threads)
                 means[i / P][i % P] = block + i / P < blocks ? p.q_mean[(rows + block + i / P) * P + i % P] : 0.f;
+            if (p.delta_s_units && thread < 16 && block + thread < blocks)
+                q_scales[thread] = p.q_scale[(s.batch * p.heads_q + kv_head * p.group + member) * p.q_groups +
+                                             s.q_block + block + thread];
             arch::barrier();
             arch::float4v delta{0.f, 0.f, 0.f, 0.f};
             static_for<0, P / 4>([&](auto n) {
@@ -346,9 +349,8 @@ WAVEATTN_DEVICE void sage_delta(const SageQuantizeParams& p, const sage::Sequenc
                     p.delta_s[at] = delta[r.value];
                     return;
                 }
-                const float q_scale =
-                    p.q_scale[(s.batch * p.heads_q + kv_head * p.group + member) * p.q_groups + s.q_block + row];
-                p.delta_s_units[at] = sage::delta_units(delta[r.value], sage::delta_inverse(q_scale, k_scale));
+                const float inverse = sage::delta_inverse(q_scales[row - block], k_scale);
+                p.delta_s_units[at] = sage::delta_units(delta[r.value], inverse);
             });
         }
     }
