@@ -154,6 +154,22 @@ template <int HeadDim> void check_gfx942_layout() {
         for (int dim = 0; dim < HeadDim; ++dim) {
             places.insert(Lds::v_offset(key, dim));
             CHECK(Lds::v_offset(key, dim) + 8 <= Lds::v_bytes);
+            CHECK(Lds::v_next_dim(Lds::v_offset(key, dim & ~3), dim % 4) == Lds::v_offset(key, dim));
+        }
+    // A second chunk of a thread lies so far behind the first, whatever the first is.
+    const int apart = 512 / Lds::chunks;
+    for (int row = 0; row + apart < 64; ++row)
+        for (int chunk = 0; chunk < Lds::chunks; ++chunk)
+            CHECK(Lds::k_offset(row + apart, chunk) == Lds::k_offset(row, chunk) + Lds::k_offset(apart, 0));
+    // V is written by every fourth dim: half of the 32 banks, twice the clocks of a conflict-free layout. Reads of
+    // neighbouring dims have no conflict.
+    for (int first = 0; first + 32 <= HeadDim; first += 32)
+        for (int d = 0; d < 4; ++d) {
+            std::set<int> written, read;
+            for (int dim = 0; dim < 32; dim += 4) written.insert(Lds::v_offset(0, first + dim + d) / 4 % 32);
+            for (int dim = 0; dim < 8; ++dim) read.insert(Lds::v_offset(0, first + 8 * d + dim) / 16 % 8);
+            CHECK(written.size() == 8);
+            CHECK(read.size() == 8);
         }
     CHECK(int(places.size()) == 16 * HeadDim);
     for (int step = 0; step < 4; ++step)

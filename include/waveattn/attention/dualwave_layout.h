@@ -68,9 +68,13 @@ template <int HeadDim> struct DualwaveLdsGfx942 {
     WAVEATTN_HOST_DEVICE static constexpr int k_offset(int row, int chunk) {
         return row * row_bytes + 16 * (chunk ^ row % chunks);
     }
-    // Four keys from `key` (a multiple of 4) of one dim: 8 bytes.
+    // Four keys from `key` (a multiple of 4) of one dim: 8 bytes. A read takes neighbouring dims, a write every fourth.
     WAVEATTN_HOST_DEVICE static constexpr int v_offset(int key, int dim) {
-        return dim * 2 * tokens + 16 * ((2 * (key / 16) + key / 4 % 2) ^ dim % 8) + 8 * (key / 8 % 2);
+        return dim * 2 * tokens + 16 * ((2 * (key / 16) + key / 4 % 2) ^ dim % 8 ^ dim / 8 % 4) + 8 * (key / 8 % 2);
+    }
+    // v_offset(key, dim + d) from offset = v_offset(key, dim), for dim a multiple of 4 and d < 4.
+    WAVEATTN_HOST_DEVICE static constexpr int v_next_dim(int offset, int d) {
+        return (offset ^ 16 * d) + d * 2 * tokens;
     }
     WAVEATTN_HOST_DEVICE static constexpr int k_chunk(int step, int half) { return 2 * step + half; }
     WAVEATTN_HOST_DEVICE static constexpr int k_lane(int lane) { return k_offset(lane % 32, k_chunk(0, lane / 32)); }

@@ -117,59 +117,48 @@ template <class T, class Arch, int HeadDim, bool Aligned> struct DualwaveRegiste
     using Stream = std::conditional_t<Aligned, DualwaveStream<T>, PlainStream>;
     Stream k, v;
     int wave, head_dim, head_dim_v;
+    unsigned k_lane, v_lane; // Aligned: the lane's offsets in memory, from the first row of a tile,
+    int k_place, v_place;    // and in a slot
     // Of the tile on its way. No arrays: the compiler would take the struct apart too late.
     arch::uint4v first_held, second_held;
 
-    WAVEATTN_DEVICE void prepare(int wave_index, int, int k_dim, int v_dim) {
+    WAVEATTN_DEVICE void prepare(int wave_index, int lane, int k_dim, int v_dim) {
         wave = wave_index, head_dim = k_dim, head_dim_v = v_dim;
         first_held = second_held = arch::uint4v{};
+        if constexpr (Aligned) {
+            constexpr unsigned outside = 0x80000000u; // beyond every bound: reads 0
+            const int index = 64 * wave + lane, row = index / Lds::chunks, chunk = index % Lds::chunks;
+            k_lane = 8 * chunk < k_dim ? unsigned(row) * k.row_bytes + unsigned(16 * chunk) : outside;
+            k_place = Lds::k_offset(row, chunk);
+            const int key = 4 * (index / dim_groups), dim = 4 * (index % dim_groups);
+            v_lane = dim < v_dim && key < 64 ? unsigned(key) * v.row_bytes + unsigned(2 * dim) : outside;
+            v_place = Lds::v_offset(key, dim);
+        }
     }
     WAVEATTN_DEVICE void renew() { k.renew(), v.renew(); }
     WAVEATTN_DEVICE void start() { fetch_v(); }
     WAVEATTN_DEVICE void fill_k(LdsChar slot) { fetch_k(), put_k(slot); }
     WAVEATTN_DEVICE void fill_v(LdsChar slot) { fetch_v(), put_v(slot); }
+    // Half of the work of a phase (0, then 1), for each takes many instructions.
     template <int I> WAVEATTN_DEVICE void load_k(LdsChar slot) {
-        if constexpr (I == 0) put_k(slot), fetch_v();
+        if constexpr (I == 0)
+            put_k(slot);
+        else
+            fetch_v();
     }
     template <int I> WAVEATTN_DEVICE void load_v(LdsChar slot) {
-        if constexpr (I == 0) put_v(slot), fetch_k();
+        if constexpr (I == 0)
+            put_v(slot);
+        else
+            fetch_k();
     }
 
 private:
-    static constexpr unsigned outside = 0x80000000u; // an offset beyond every bound: reads 0
-    // Computed anew wherever it is needed, for it would hold a register in the main loop.
-    WAVEATTN_DEVICE int thread() const { return 64 * wave + arch::lane_id_again(); }
-
-    // `lane_bytes`, or an offset outside where dim >= dims; without a branch.
-    WAVEATTN_DEVICE static unsigned inside(unsigned lane_bytes, unsigned dim, int dims) {
-        arch::pin(lane_bytes);
-        return dim < unsigned(dims) ? lane_bytes : outside;
-    }
-    // Chunk `index` of a tile, row by row.
-    WAVEATTN_DEVICE static arch::uint4v fetch_chunk(const Stream& stream, int dims, int index) {
-        const unsigned row = unsigned(index) / Lds::chunks, chunk = unsigned(index) % Lds::chunks;
-        return arch::buffer_load_16(
-            stream.resource(), inside(row * stream.row_bytes + 16 * chunk, 8 * chunk, dims), stream.at);
-    }
-    WAVEATTN_DEVICE void fetch_rows(const Stream& stream, int dims) {
-        first_held = fetch_chunk(stream, dims, thread());
-        if constexpr (pieces == 2) second_held = fetch_chunk(stream, dims, thread() + Shape::threads);
-    }
-    // The same chunks into a slot; `offset(row, chunk)` is their place.
-    template <class Offset> WAVEATTN_DEVICE void put_rows(LdsChar slot, Offset offset) {
-        const int index = thread(), other = index + Shape::threads;
-        using Chunk = arch::LdsPointer<arch::uint4v>;
-        const auto place = [&](unsigned i) {
-            return (Chunk)(slot + offset(int(i / Lds::chunks), int(i % Lds::chunks)));
-        };
-        *place(unsigned(index)) = first_held;
-        if constexpr (pieces == 2) *place(unsigned(other)) = second_held;
-    }
     // One tile, a thread an element at a time; `offset(row, dim)` is its place in the slot.
     template <class Offset>
     WAVEATTN_DEVICE void copy_elements(const Stream& stream, int dims, LdsChar slot, Offset offset) {
 #    pragma unroll 1
-        for (int index = thread(); index < 64 * HeadDim; index += Shape::threads) {
+        for (int index = 64 * wave + arch::lane_id_again(); index < 64 * HeadDim; index += Shape::threads) {
             const int row = index / HeadDim, dim = index % HeadDim;
             std::uint16_t bits = 0;
             if (row < stream.rows && dim < dims) bits = stream.base[row * stream.row_stride + dim].bits;
@@ -177,34 +166,34 @@ private:
         }
     }
 
+    // K: a thread's chunks of a tile; the second lies `apart` rows below the first, after which the layout repeats.
+    static constexpr int apart = Shape::threads / Lds::chunks;
     WAVEATTN_DEVICE void fetch_k() {
         if constexpr (Aligned) {
-            fetch_rows(k, head_dim);
+            first_held = arch::buffer_load_16(k.resource(), k_lane, k.at);
+            if constexpr (pieces == 2)
+                second_held = arch::buffer_load_16(k.resource(), k_lane, k.template offset<0>(apart));
             k.advance();
         }
     }
     WAVEATTN_DEVICE void put_k(LdsChar slot) {
-        if constexpr (!Aligned) {
+        if constexpr (Aligned) {
+            using Chunk = arch::LdsPointer<arch::uint4v>;
+            *(Chunk)(slot + k_place) = first_held;
+            if constexpr (pieces == 2) *(Chunk)(slot + k_place + Lds::k_offset(apart, 0)) = second_held;
+        } else {
             copy_elements(
                 k, head_dim, slot, [](int row, int dim) { return Lds::k_offset(row, dim / 8) + dim % 8 * 2; });
             k.advance();
-            return;
         }
-        put_rows(slot, [](int row, int chunk) { return Lds::k_offset(row, chunk); });
     }
 
-    // V to be stored transposed: a thread holds 4 keys x 4 dims, key by key.
+    // V, to be stored transposed: a thread holds 4 keys x 4 dims, key by key.
     static constexpr int dim_groups = HeadDim / 4;
     WAVEATTN_DEVICE void fetch_v() {
-        if constexpr (Aligned && Lds::v_transposing_read) {
-            fetch_rows(v, head_dim_v);
-            v.advance();
-        } else if constexpr (Aligned) {
-            const unsigned index = unsigned(thread()), key = 4 * (index / dim_groups), dim = 4 * (index % dim_groups);
-            unsigned lane_bytes = inside(key * v.row_bytes + 2 * dim, dim, head_dim_v);
-            if (HeadDim == 64) lane_bytes = inside(lane_bytes, key, 64);
-            const auto load = [&](int key_offset) {
-                return arch::buffer_load_8(v.resource(), lane_bytes, v.template offset<0>(unsigned(key_offset)));
+        if constexpr (Aligned) {
+            const auto load = [&](unsigned key) {
+                return arch::buffer_load_8(v.resource(), v_lane, v.template offset<0>(key));
             };
             const arch::uint2v a = load(0), b = load(1), c = load(2), d = load(3);
             first_held = arch::uint4v{a.x, a.y, b.x, b.y}, second_held = arch::uint4v{c.x, c.y, d.x, d.y};
@@ -212,7 +201,16 @@ private:
         }
     }
     WAVEATTN_DEVICE void put_v(LdsChar slot) {
-        if constexpr (!Aligned) {
+        if constexpr (Aligned) {
+            if (HeadDim == 64 && wave >= 4) return; // half of the threads hold all of V
+#    pragma unroll
+            for (int d = 0; d < 4; ++d) { // the four keys of dim + d
+                const unsigned selector = d % 2 ? 0x07060302u : 0x05040100u;
+                const arch::uint2v column = {arch::permute_bytes(first_held[2 + d / 2], first_held[d / 2], selector),
+                    arch::permute_bytes(second_held[2 + d / 2], second_held[d / 2], selector)};
+                *(arch::LdsPointer<arch::uint2v>)(slot + Lds::v_next_dim(v_place, d)) = column;
+            }
+        } else {
             copy_elements(v, head_dim_v, slot, [](int row, int dim) {
                 if constexpr (Lds::v_transposing_read)
                     return Lds::v_offset(row, dim / 8) + dim % 8 * 2;
@@ -220,21 +218,6 @@ private:
                     return Lds::v_offset(row & ~3, dim) + row % 4 * 2;
             });
             v.advance();
-            return;
-        }
-        if constexpr (Lds::v_transposing_read)
-            put_rows(slot, [](int row, int chunk) { return Lds::v_offset(row, chunk); });
-        else {
-            const unsigned index = unsigned(thread());
-            const int key = int(4 * (index / dim_groups)), dim = int(4 * (index % dim_groups));
-            if (HeadDim == 64 && key >= 64) return;
-#    pragma unroll
-            for (int d = 0; d < 4; ++d) { // the four keys of dim + d
-                const unsigned selector = d % 2 ? 0x07060302u : 0x05040100u;
-                const arch::uint2v column = {arch::permute_bytes(first_held[2 + d / 2], first_held[d / 2], selector),
-                    arch::permute_bytes(second_held[2 + d / 2], second_held[d / 2], selector)};
-                *(arch::LdsPointer<arch::uint2v>)(slot + Lds::v_offset(key, dim + d)) = column;
-            }
         }
     }
 };
