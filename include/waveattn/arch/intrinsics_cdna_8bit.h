@@ -49,19 +49,6 @@ WAVEATTN_DEVICE int buffer_load_4(BufferResource resource, unsigned lane_bytes, 
     return __builtin_bit_cast(int, __builtin_amdgcn_raw_buffer_load_b32(resource, int(lane_bytes), int(wave_bytes), 0));
 }
 
-// 16 bytes at a scalar address and a lane's offset. The address may have come from opaque_scalar, which hides that it
-// is one of global memory.
-WAVEATTN_DEVICE int4v global_load_16(const void* wave_base, unsigned lane_bytes) {
-    using Global = const __attribute__((address_space(1))) char*;
-    return *(const __attribute__((address_space(1))) int4v*)((Global)wave_base + lane_bytes);
-}
-// The same of four words on any word.
-WAVEATTN_DEVICE int4v global_load_4_words(const void* wave_base, unsigned lane_bytes) {
-    typedef int Words __attribute__((ext_vector_type(4), aligned(4)));
-    using Global = const __attribute__((address_space(1))) char*;
-    return *(const __attribute__((address_space(1))) Words*)((Global)wave_base + lane_bytes);
-}
-
 // A kernel's first argument, read again: what is needed only at the end need not stay in registers until then.
 template <class T> WAVEATTN_DEVICE T kernel_argument() {
     using Constant = const __attribute__((address_space(4))) char*;

@@ -191,7 +191,7 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
             constexpr int first = steps * (Index - 1) / (Count - 1), end = steps * Index / (Count - 1);
             detail::static_for<first, end>([&](auto n) {
                 const float one = as_float(s.units[2 * n.value]), two = as_float(s.units[2 * n.value + 1]);
-                s.largest = arch::max(n.value == 0 ? one : arch::max(s.largest, one), two);
+                s.largest = arch::max(arch::max(n.value == 0 ? masked_out : s.largest, one), two);
             });
             s.largest = arch::opaque(s.largest);
         }

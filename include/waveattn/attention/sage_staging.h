@@ -131,8 +131,10 @@ template <class Arch, int HeadDim, int Waves> struct SageStage {
         });
     }
 
-    template <class T> WAVEATTN_DEVICE static int4v load_16(const T* tile, unsigned offset) {
-        return arch::global_load_16(tile, arch::opaque(offset));
+    // By buffer loads: they take a scalar address and a lane's offset as they are, whatever lies between them.
+    WAVEATTN_DEVICE static int4v load_16(const void* tile, unsigned lane_bytes, unsigned wave_bytes = 0) {
+        return __builtin_bit_cast(
+            int4v, arch::buffer_load_16(arch::buffer_resource(tile, ~0u), lane_bytes, wave_bytes));
     }
     WAVEATTN_DEVICE void load_k() {
         static_for<0, of_k>(
@@ -141,7 +143,7 @@ template <class Arch, int HeadDim, int Waves> struct SageStage {
     WAVEATTN_DEVICE void load_v() {
         constexpr unsigned step = Tile::threads / 4 * 64; // whole blocks of 32 rows
         static_assert(of_v <= 1 || step % 2048 == 0);
-        static_for<0, of_v>([&](auto c) { data[of_k + c.value] = load_16(v_tile + c.value * step, v_offset); });
+        static_for<0, of_v>([&](auto c) { data[of_k + c.value] = load_16(v_tile, v_offset, c.value * step); });
     }
     // After load_k and load_v of n. Pinned where it stands, like the loads in the shadow of matrix products.
     WAVEATTN_DEVICE void advance(int n) {
@@ -207,10 +209,10 @@ struct SageBiasRow {
     WAVEATTN_DEVICE arch::int16v load(int n) const {
         arch::int16v words;
         if (32 * n + 32 <= kv_len) [[likely]] {
-            const unsigned lane_bytes = arch::opaque(unsigned(64 * half));
+            const auto keys = arch::buffer_resource(row + 32 * n, 128);
             static_for<0, 4>([&](auto i) {
-                const arch::int4v four = arch::global_load_4_words(row + 32 * n + 4 * i.value, lane_bytes);
-                static_for<0, 4>([&](auto e) { words[4 * i.value + e.value] = four[e.value]; });
+                const auto four = arch::buffer_load_16(keys, unsigned(64 * half) + 16 * i.value, 0);
+                static_for<0, 4>([&](auto e) { words[4 * i.value + e.value] = int(four[e.value]); });
             });
         } else {
             static_for<0, 16>([&](auto r) {
