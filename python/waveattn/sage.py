@@ -67,6 +67,10 @@ def check_arguments(*, causal: Any = None, scale: Any = None, device: Any = None
     check_options(causal=causal, scale=scale, device=device, layout=layout)
     if layout not in ("bhsd", "bshd"):
         raise ValueError(f"layout must be 'bhsd' or 'bshd', got {layout!r}")
+    if scale is not None and not hasattr(scale, "__float__"):
+        raise TypeError(f"scale must be a number, got {scale!r}")
+    if isinstance(scale, int) and abs(scale) >= 2**128:
+        raise ValueError(f"scale must be finite in float32, got {scale.bit_length()} bits")
     for name, value in flags.items():
         if name == "q_scales":
             if not isinstance(value, str):
@@ -80,7 +84,9 @@ def length(name: str, value: Any) -> int:
     try:
         result = operator.index(value)
     except TypeError:
-        raise TypeError(f"{name} must be an integer, got {value!r}") from None
+        result = None
+    if result is None or isinstance(value, bool):
+        raise TypeError(f"{name} must be an integer, got {value!r}")
     if result < 0:
         raise ValueError(f"{name} must not be negative, got {result}")
     return min(result, 2**40)

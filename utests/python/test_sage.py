@@ -300,8 +300,11 @@ def test_bad_inputs(options: dict[str, Any], name: str, monkeypatch: pytest.Monk
     for number in (float("nan"), float("inf"), 1e300):
         with pytest.raises(ValueError, match="scale must be finite"):
             call(q, k, v, **{scale: number})
-    with pytest.raises(TypeError, match="scale must be a number"):
-        call(q, k, v, **{scale: "1"})
+    with pytest.raises(ValueError, match="scale must be finite"):
+        call(q, k, v, **{scale: 10**400})
+    for number in ("1", [1.0], 1j):
+        with pytest.raises(TypeError, match="scale must be a number"):
+            call(q, k, v, **{scale: number})
     with pytest.raises(TypeError, match="smooth_k must be True or False, got 1"):
         call(q, k, v, smooth_k=1)
     if name == "sageattn":
@@ -377,7 +380,7 @@ def test_bad_packed_lengths_and_offsets(options: dict[str, Any]) -> None:
     for name in ("q", "k"):
         with pytest.raises(ValueError, match=f"max_seqlen_{name} must not be negative, got -1"):
             call(**{f"max_{name}": -1})
-        for bad in (10.0, None, "10"):
+        for bad in (10.0, None, "10", True):
             with pytest.raises(TypeError, match=f"max_seqlen_{name} must be an integer"):
                 call(**{f"max_{name}": bad})
         for bad in (None, [0, 10], np.array([0, 10], np.int32)):
