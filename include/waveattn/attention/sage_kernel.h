@@ -115,16 +115,27 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
 
     // ---- softmax, one register at a time ----
 
+    // gfx950 runs packed fp32 instructions beside no matrix product: two others do the work of one there.
+    static constexpr bool packed = !std::is_same_v<Arch, arch::gfx950>;
+    WAVEATTN_DEVICE static float2v multiply_add(float2v a, float b, float c) {
+        if constexpr (packed) return arch::fma(a, float2v{b, b}, float2v{c, c});
+        return float2v{arch::fma(a[0], b, c), arch::fma(a[1], b, c)};
+    }
+    WAVEATTN_DEVICE static float2v add(float2v a, float2v b) {
+        if constexpr (packed) return a + b;
+        return float2v{arch::opaque(a[0] + b[0]), a[1] + b[1]}; // opaque, or the compiler packs them
+    }
+
     // Exponentials and finished words are pinned where they stand: the compiler would move them out of the shadow of
     // the products. A pair is packed one step after its second exponential, whose result takes longer, and its word
     // pinned another step later.
     template <int E> WAVEATTN_DEVICE static void set_arguments(const Scores& s, Pair& pair) {
         const float2v score{as_float(s.units[E]), as_float(s.units[E + 1])};
-        pair.arguments = arch::fma(score, float2v{s.scale, s.scale}, float2v{s.offset, s.offset});
+        pair.arguments = multiply_add(score, s.scale, s.offset);
     }
     template <int E> WAVEATTN_DEVICE static void pack(Pair& pair, Weights& w) {
         w.words[E / 4] = arch::convert_pack_fp8<(E % 4 == 2)>(pair.done[0], pair.done[1], w.words[E / 4]);
-        pair.sum = E == 0 ? pair.done : pair.sum + pair.done;
+        pair.sum = E == 0 ? pair.done : add(pair.sum, pair.done);
     }
     template <int E> WAVEATTN_DEVICE static void exponential(const Scores& s, Pair& pair) {
         if constexpr (E == 0) set_arguments<0>(s, pair);
@@ -457,6 +468,9 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
             for (int tile = 0; tile < tiles; ++tile) {
                 const int v_even = near + Tile::tile_bytes, v_odd = far + Tile::tile_bytes + HeadDim * 32;
                 detail::sage_barrier(); // the slot is complete, and nobody reads the other one any more
+                // Of the two waves of a SIMD that wait for one another at each barrier the one behind goes first.
+                // Waves of two workgroups had better drift apart.
+                if constexpr (Waves >= 8) arch::set_priority<1>();
 
                 value_block(w1, s0, pair, w0, state, v, k, lds, near, far, [&](auto n) {
                     compare<n.value, value_products>(s1);
@@ -481,6 +495,7 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
                 take(pair, s0, state, is_late);
                 stage.prepare_tail(tile + 3);
 
+                if constexpr (Waves >= 8) arch::set_priority<0>();
                 score_block(s1, s0, pair, w0, state, start, k, v, lds, v_odd, [&](auto n) {
                     load_delta(2 * tile + 3, n);
                     constexpr int steps = 4, first = n.value * steps / score_products;
