@@ -110,6 +110,10 @@ TEST_CASE("quantise: device and host agree bit for bit") {
     check<bfloat16>({.shape = {1, 1, 1, 70, 70, 57, 57}, .hadamard = true}); // unaligned rows, padding
     check<bfloat16>({.shape = {1, 1, 1, 70, 70, 96, 96}, .smooth_q = true});
     check<bfloat16>({.shape = {1, 1, 1, 1, 1, 64, 64}, .smooth_q = true}); // nothing but means
+    // So many tiles that a workgroup takes two or four of them, here 2, 2 and 1, and 4 and 1, of a head.
+    check<bfloat16>({.shape = {1, 16, 16, 130, 300, 64, 64}, .smooth_q = true, .data = SageData::offsets});
+    check<bfloat16>({.shape = {1, 64, 64, 130, 300, 64, 64}, .smooth_q = true, .data = SageData::offsets});
+    check<bfloat16>({.shape = {1, 110, 55, 17, 257, 128, 128}, .smooth_q = true, .rows = QScaleRows::warp});
 }
 
 TEST_CASE("quantise: scales by warp and thread") {

@@ -162,9 +162,19 @@ template <class Arch, int P> void launch_sage_quantize(const SageQuantizeParams&
         run("executeSageQuantize (statistics)", sage_statistics_kernel<Arch, P>,
             kv_planes * (p.smooth_k ? 2 : 1) * (P / 32) * 2);
     run("executeSageQuantize (q)", sage_quantize_q_kernel<Arch, P>, q_planes * p.launch_blocks);
-    run("executeSageQuantize (k, v)",
-        smooth_q ? sage_quantize_kv_kernel<Arch, P, true> : sage_quantize_kv_kernel<Arch, P, false>,
-        kv_planes * 2 * p.launch_tiles);
+    const auto run_kv = [&](auto kernel, int k_tiles) {
+        run("executeSageQuantize (k, v)", kernel,
+            kv_planes * (p.launch_tiles + ceil_div<std::int64_t>(p.launch_tiles, k_tiles)));
+    };
+    // Each workgroup of K reads all means of q: for several tiles at once, where there are enough of them.
+    if (!smooth_q)
+        run_kv(sage_quantize_kv_kernel<Arch, P, 0>, 1);
+    else if (kv_planes * p.launch_tiles < 64)
+        run_kv(sage_quantize_kv_kernel<Arch, P, 1>, 1);
+    else if (kv_planes * p.launch_tiles < 256)
+        run_kv(sage_quantize_kv_kernel<Arch, P, 2>, 2);
+    else
+        run_kv(sage_quantize_kv_kernel<Arch, P, 4>, 4);
 }
 
 } // namespace detail

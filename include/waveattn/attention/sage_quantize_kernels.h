@@ -316,82 +316,99 @@ template <int P> WAVEATTN_DEVICE void sage_quantize_q(const SageQuantizeParams& 
 
 // ---- pass 3 ----
 
-// delta_s of 64 keys for all blocks of rows, 16 at a time: [block, key] = [block, channel] [channel, key] in fp32, the
-// sum over channels in ascending order. A wave has 16 of the keys.
-template <int P>
-WAVEATTN_DEVICE void sage_delta(const SageQuantizeParams& p, const sage::Sequence& s, int kv_head, std::int64_t first,
-    int count, float k_scale, float (&keys)[64][P + 4]) {
+// delta_s of tiles of 64 keys for all blocks of rows, 16 at a time: [block, key] = [block, channel] [channel, key] in
+// fp32, the sum over channels in ascending order. A wave has 16 keys of each tile, `keys[tile]` of a lane every fourth
+// channel of one of them.
+template <int P, int Tiles>
+WAVEATTN_DEVICE void sage_delta(const SageQuantizeParams& p, const sage::Sequence& s, int kv_head, int first_tile,
+    const float (&k_scales)[Tiles], const float (&keys)[Tiles][P / 4]) {
     __shared__ float means[16][P + 4], q_scales[16];
     const int thread = int(arch::thread_x()), lane = thread % 64, wave = thread / 64;
-    const int key = 16 * wave + lane % 16;
-    float b[P / 4];
-    static_for<0, P / 4>([&](auto n) { b[n.value] = keys[key][4 * n.value + lane / 16]; });
+    const int first_key = 64 * first_tile + 16 * wave + lane % 16;
     const int blocks = (s.q_len + sage::block_rows - 1) / sage::block_rows;
     for (int member = 0; member < p.group; ++member) {
-        const std::int64_t rows = (s.batch * p.heads_q + kv_head * p.group + member) * p.blocks + s.q_block;
+        const std::int64_t head = s.batch * p.heads_q + kv_head * p.group + member;
+        const std::int64_t rows = head * p.blocks + s.q_block;
         for (int block = 0; block < blocks; block += 16) {
             arch::barrier();
             for (int i = thread; i < 16 * P; i += sage::quantize_threads)
                 means[i / P][i % P] = block + i / P < blocks ? p.q_mean[(rows + block + i / P) * P + i % P] : 0.f;
             if (p.delta_s_units && thread < 16 && block + thread < blocks)
-                q_scales[thread] = p.q_scale[(s.batch * p.heads_q + kv_head * p.group + member) * p.q_groups +
-                                             s.q_block + block + thread];
+                q_scales[thread] = p.q_scale[head * p.q_groups + s.q_block + block + thread];
             arch::barrier();
-            arch::float4v delta{0.f, 0.f, 0.f, 0.f};
-            static_for<0, P / 4>([&](auto n) {
-                delta = arch::mfma_f32_16x16x4_f32(means[lane % 16][4 * n.value + lane / 16], b[n.value], delta);
-            });
-            static_for<0, 4>([&](auto r) {
-                const int row = block + 4 * (lane / 16) + r.value;
-                if (row >= blocks || key >= count) return;
-                const std::int64_t at = (rows + row) * p.keys + first + key;
-                if (p.delta_s) {
-                    p.delta_s[at] = delta[r.value];
-                    return;
-                }
-                const float inverse = sage::delta_inverse(q_scales[row - block], k_scale);
-                p.delta_s_units[at] = sage::delta_units(delta[r.value], inverse);
+            static_for<0, Tiles>([&](auto tile) {
+                const int key = first_key + 64 * tile.value;
+                arch::float4v delta{0.f, 0.f, 0.f, 0.f};
+                static_for<0, P / 4>([&](auto n) {
+                    delta = arch::mfma_f32_16x16x4_f32(
+                        means[lane % 16][4 * n.value + lane / 16], keys[tile.value][n.value], delta);
+                });
+                static_for<0, 4>([&](auto r) {
+                    const int row = block + 4 * (lane / 16) + r.value;
+                    if (row >= blocks || key >= s.kv_len) return;
+                    const std::int64_t at = (rows + row) * p.keys + key;
+                    if (p.delta_s) {
+                        p.delta_s[at] = delta[r.value];
+                        return;
+                    }
+                    const float inverse = sage::delta_inverse(q_scales[row - block], k_scales[tile.value]);
+                    p.delta_s_units[at] = sage::delta_units(delta[r.value], inverse);
+                });
             });
         }
     }
 }
 
-template <int P, bool Delta>
-WAVEATTN_DEVICE void sage_quantize_k(const SageQuantizeParams& p, const sage::Sequence& s, int kv_head, int tile) {
+// DeltaTiles: 0 without delta_s, else the tiles that a workgroup quantises before it reads the means of q.
+template <int P, int DeltaTiles>
+WAVEATTN_DEVICE void sage_quantize_k(
+    const SageQuantizeParams& p, const sage::Sequence& s, int kv_head, int first_tile) {
+    constexpr bool with_delta = DeltaTiles > 0;
+    constexpr int tiles = with_delta ? DeltaTiles : 1;
     constexpr int lanes = P / 8, at_once = sage::rows_at_once(P), steps = 64 / at_once;
-    __shared__ float keys[Delta ? 64 : 1][P + 4];
+    __shared__ float keys[with_delta ? 64 : 1][P + 4];
     __shared__ int row_amax[64]; // bits of magnitudes
     const int thread = int(arch::thread_x()), lane = thread % lanes, row_lane = thread / lanes, channel = 8 * lane;
-    const int first = 64 * tile, count = s.kv_len - first < 64 ? s.kv_len - first : 64;
     const std::int64_t out_plane = s.batch * p.heads_kv + kv_head;
     float mean[8];
     sage_k_mean<P>(p, s, kv_head, mean);
-    SageRow x[steps];
-    static_for<0, steps>([&](auto step) {
-        SageRow& row = x[step.value];
-        const int r = at_once * step.value + row_lane;
-        row.clear();
-        if (r < count) {
-            row.load(p.k, p.input, s.batch * p.k.batch + kv_head * p.k.head + (s.kv_start + first + r) * p.k.row,
-                channel, p.head_dim);
-            static_for<0, 8>([&](auto e) { row.x[e.value] -= mean[e.value]; });
-        }
-        if (p.hadamard) row.template rotate<P>(lane);
-        const int largest = row.template row_magnitude<lanes>();
-        if (lane == 0) row_amax[r] = largest;
-        if constexpr (Delta) static_for<0, 8>([&](auto e) { keys[r][channel + e.value] = row.x[e.value]; });
+    float k_scales[tiles], own_keys[tiles][with_delta ? P / 4 : 1];
+    static_for<0, tiles>([&](auto t) {
+        const int first = 64 * (first_tile + t.value), count = s.kv_len - first < 64 ? s.kv_len - first : 64;
+        if (count <= 0) return;
+        SageRow x[steps];
+        if constexpr (t.value > 0) arch::barrier(); // the tile before has been read
+        static_for<0, steps>([&](auto step) {
+            SageRow& row = x[step.value];
+            const int r = at_once * step.value + row_lane;
+            row.clear();
+            if (r < count) {
+                row.load(p.k, p.input, s.batch * p.k.batch + kv_head * p.k.head + (s.kv_start + first + r) * p.k.row,
+                    channel, p.head_dim);
+                static_for<0, 8>([&](auto e) { row.x[e.value] -= mean[e.value]; });
+            }
+            if (p.hadamard) row.template rotate<P>(lane);
+            const int largest = row.template row_magnitude<lanes>();
+            if (lane == 0) row_amax[r] = largest;
+            if constexpr (with_delta) static_for<0, 8>([&](auto e) { keys[r][channel + e.value] = row.x[e.value]; });
+        });
+        arch::barrier();
+        int largest = 0;
+        for (int r = 0; r < 64; ++r) largest = SageRow::larger(largest, row_amax[r]);
+        const sage::CodeScale k_scale = sage::int8_scale(__builtin_bit_cast(float, largest));
+        static_for<0, steps>([&](auto step) {
+            const int r = at_once * step.value + row_lane;
+            if (r < count)
+                x[step.value].store_int8(p.k8 + (out_plane * p.k_rows + s.kv_start + first + r) * P + channel, k_scale);
+        });
+        if (thread == 0) p.k_scale[out_plane * p.k_tiles + s.kv_tile + first_tile + t.value] = k_scale.scale;
+        k_scales[t.value] = k_scale.scale;
+        if constexpr (with_delta)
+            static_for<0, P / 4>([&](auto n) {
+                own_keys[t.value][n.value] = keys[thread / 64 * 16 + thread % 16][4 * n.value + thread % 64 / 16];
+            });
     });
-    arch::barrier();
-    int largest = 0;
-    for (int r = 0; r < 64; ++r) largest = SageRow::larger(largest, row_amax[r]);
-    const sage::CodeScale k_scale = sage::int8_scale(__builtin_bit_cast(float, largest));
-    static_for<0, steps>([&](auto step) {
-        const int r = at_once * step.value + row_lane;
-        if (r < count)
-            x[step.value].store_int8(p.k8 + (out_plane * p.k_rows + s.kv_start + first + r) * P + channel, k_scale);
-    });
-    if (thread == 0) p.k_scale[out_plane * p.k_tiles + s.kv_tile + tile] = k_scale.scale;
-    if constexpr (Delta) sage_delta<P>(p, s, kv_head, first, count, k_scale.scale, keys);
+    if constexpr (with_delta) sage_delta<P>(p, s, kv_head, first_tile, k_scales, own_keys);
 }
 
 template <int P>
@@ -443,13 +460,19 @@ WAVEATTN_DEVICE void sage_quantize_v(const SageQuantizeParams& p, const sage::Se
         *reinterpret_cast<arch::int4v*>(to + 16 * i) = *reinterpret_cast<const arch::int4v*>(&out[i / 4][i % 4 * 16]);
 }
 
-template <int P, bool Delta> WAVEATTN_DEVICE void sage_quantize_kv(const SageQuantizeParams& p) {
-    const int tile = int(arch::block_x()) % p.launch_tiles, index = int(arch::block_x()) / p.launch_tiles;
-    const int planes = p.sequences * p.heads_kv, plane = index % planes;
+// Workgroups of K come first.
+template <int P, int DeltaTiles> WAVEATTN_DEVICE void sage_quantize_kv(const SageQuantizeParams& p) {
+    constexpr int k_tiles = DeltaTiles > 0 ? DeltaTiles : 1;
+    const int groups = (p.launch_tiles + k_tiles - 1) / k_tiles, of_k = p.sequences * p.heads_kv * groups;
+    int index = int(arch::block_x());
+    const bool is_k = index < of_k;
+    if (!is_k) index -= of_k;
+    const int each = is_k ? groups : p.launch_tiles, plane = index / each;
+    const int tile = index % each * (is_k ? k_tiles : 1);
     const sage::Sequence s = sage_sequence(p, plane / p.heads_kv);
     if (64 * tile >= s.kv_len) return;
-    if (index < planes)
-        sage_quantize_k<P, Delta>(p, s, plane % p.heads_kv, tile);
+    if (is_k)
+        sage_quantize_k<P, DeltaTiles>(p, s, plane % p.heads_kv, tile);
     else
         sage_quantize_v<P>(p, s, plane % p.heads_kv, tile);
 }
@@ -468,11 +491,10 @@ __global__ __launch_bounds__(sage::quantize_threads) void sage_quantize_q_kernel
     else
         arch::trap_stub();
 }
-// Delta: q is smoothed.
-template <class Arch, int P, bool Delta>
+template <class Arch, int P, int DeltaTiles>
 __global__ __launch_bounds__(sage::quantize_threads) void sage_quantize_kv_kernel(SageQuantizeParams params) {
     if constexpr (arch::compiled_for<Arch>)
-        sage_quantize_kv<P, Delta>(params);
+        sage_quantize_kv<P, DeltaTiles>(params);
     else
         arch::trap_stub();
 }
