@@ -15,11 +15,11 @@ inline Fp8Format device_fp8() { return sage_fp8_format(arch::current_device().ta
 
 // ---- data kinds that stress a quantiser ----
 
-enum class SageData { gaussian, offsets, variance, sinks, v_offsets, zeros };
-inline constexpr SageData all_sage_data[] = {
-    SageData::gaussian, SageData::offsets, SageData::variance, SageData::sinks, SageData::v_offsets, SageData::zeros};
+enum class SageData { gaussian, offsets, variance, sinks, v_offsets, zeros, rising };
+inline constexpr SageData all_sage_data[] = {SageData::gaussian, SageData::offsets, SageData::variance, SageData::sinks,
+    SageData::v_offsets, SageData::zeros, SageData::rising};
 inline const char* sage_data_name(SageData data) {
-    constexpr const char* names[] = {"gaussian", "offsets", "variance", "sinks", "v_offsets", "zeros"};
+    constexpr const char* names[] = {"gaussian", "offsets", "variance", "sinks", "v_offsets", "zeros", "rising"};
     return names[int(data)];
 }
 struct SageInputs {
@@ -57,6 +57,10 @@ inline SageInputs sage_inputs(SageData data, const AttentionShape& s, unsigned s
     case SageData::v_offsets:
         for (std::size_t i = 0; i < in.v.size(); ++i)
             in.v[i] = (in.v[i] + float(channel(i) % 7) - 3.f) * std::exp2(float(channel(i) % 5) - 2.f);
+        break;
+    case SageData::rising: // scores rise along the sequence: each half tile decides the row anew
+        for (std::size_t i = 0; i < in.q.size(); ++i) in.q[i] = 1.f + 0.3f * in.q[i];
+        for (std::size_t i = 0; i < in.k.size(); ++i) in.k[i] = 0.02f * float(token(i)) + 0.3f * in.k[i];
         break;
     case SageData::zeros: // whole blocks of q and k, and a channel of v, are zero
         for (std::size_t i = 0; i < in.q.size(); ++i)

@@ -132,6 +132,8 @@ TEST_CASE("kernel: plain delta_s, and scales of q by warp and thread") {
 TEST_CASE("kernel: data that stress the range") {
     for (SageData data : all_sage_data) check({.shape = shape(1, 1, 140, 260, 64), .data = data});
     check({.shape = shape(1, 1, 64, 300, 128), .hadamard = true, .data = SageData::variance});
+    check({.shape = shape(1, 1, 64, 300, 128), .data = SageData::rising});
+    check({.shape = shape(1, 1, 300, 300, 128), .causal = Causal::top_left, .data = SageData::rising, .block_q = 256});
 }
 
 TEST_CASE("kernel: output types round to nearest, runs are equal bit for bit") {
