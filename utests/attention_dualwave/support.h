@@ -93,6 +93,7 @@ struct Case {
     SoftmaxBasis basis = SoftmaxBasis::online;
     XcdSwizzle xcd = XcdSwizzle::automatic;
     int splits = 1;
+    int compute_units = 0; // few: causal blocks go in pairs, several to a workgroup
     bool lse = true;
     std::optional<float> scale = {};
     Layout layout = Layout::bhsd;
@@ -136,7 +137,7 @@ template <class T> Output<T> run(const Case& c, const Inputs& in) {
     DeviceArray<char> workspace(bytes);
     DualwaveOptions options;
     options.causal = c.causal, options.scale = c.scale, options.basis = c.basis, options.xcd_swizzle = c.xcd;
-    options.splits = c.splits;
+    options.splits = c.splits, options.compute_units = c.compute_units;
     if (bytes) options.workspace = workspace.data(), options.workspace_bytes = bytes;
     if (c.lse) options.lse = make_contiguous(lse.data(), s.batch, s.heads_q, s.q_len);
     executeFlashAttentionDualwave<0, T>(q.view, k.view, v.view, o.view, options);
@@ -167,7 +168,7 @@ inline std::string text(const Case& c) {
     const auto& s = c.shape;
     return concat("B ", s.batch, " Hq ", s.heads_q, " Hkv ", s.heads_kv, " Sq ", s.q_len, " Sk ", s.kv_len, " D ",
         s.head_dim, " Dv ", s.head_dim_v, " causal ", int(c.causal), " basis ", int(c.basis), " splits ", c.splits,
-        " layout ", int(c.layout), " data ", data_name(c.data), " lse ", c.lse);
+        " compute units ", c.compute_units, " layout ", int(c.layout), " data ", data_name(c.data), " lse ", c.lse);
 }
 template <class T> void check_against_oracle(const Case& c) {
     INFO(text(c));

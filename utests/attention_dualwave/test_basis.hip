@@ -62,6 +62,18 @@ TEST_CASE("overflow in one row, in one block, in every block") {
     add_outliers(in, c, 130, 0, 519);
     check(c, in, 17, 17); // the last block holds 8 rows, one wave's
 }
+TEST_CASE("overflow in the blocks of one workgroup") {
+    const Case c{.shape = {1, 1, 1, 520, 600, 128, 128},
+        .causal = Causal::bottom_right,
+        .basis = SoftmaxBasis::pinned,
+        .compute_units = 1};
+    Inputs in = make_inputs<bfloat16>(c);
+    add_outliers(in, c, 260, 200, 203); // rows that see those keys: of the second block in order, the first in time
+    check(c, in, 1, 1);
+    in = make_inputs<bfloat16>(c);
+    add_outliers(in, c, 70, 0, 519);
+    check(c, in, 17, 17);
+}
 TEST_CASE("massive activations give the online answer") {
     Case c{.shape = {1, 1, 1, 256, 300, 128, 128}, .basis = SoftmaxBasis::pinned};
     Inputs in = make_inputs<bfloat16>(c);

@@ -22,6 +22,37 @@ TEST_CASE("bits do not depend on the XCD remap, nor on the run") {
             }
         }
 }
+TEST_CASE("bits do not depend on how many compute units share causal blocks") {
+    for (SoftmaxBasis basis : {SoftmaxBasis::online, SoftmaxBasis::pinned})
+        for (auto [q_len, kv_len] : {std::pair{770, 770}, {1030, 450}}) {
+            Case c{.shape = {1, 4, 2, q_len, kv_len, 64, 64}, .causal = Causal::bottom_right, .basis = basis};
+            INFO(text(c));
+            const Inputs in = make_inputs<bfloat16>(c);
+            const auto single = run<bfloat16>(c, in);
+            for (int compute_units : {1, 2, 8})
+                for (XcdSwizzle xcd : {XcdSwizzle::on, XcdSwizzle::off}) {
+                    c.compute_units = compute_units, c.xcd = xcd;
+                    const auto got = run<bfloat16>(c, in);
+                    CHECK(got.intact);
+                    CHECK(same_bits(got.o, single.o));
+                    CHECK(same_bits(got.lse, single.lse));
+                    CHECK(got.overflow == single.overflow);
+                }
+        }
+}
+TEST_CASE("the stride of a single row means nothing") {
+    const Case c{.shape = {1, 2, 2, 1, 1, 64, 64}};
+    const Inputs in = make_inputs<bfloat16>(c);
+    const auto want = run<bfloat16>(c, in);
+    auto q = place<bfloat16>(in.q, 1, 2, 1, 64, Layout::bhsd), k = place<bfloat16>(in.k, 1, 2, 1, 64, Layout::bhsd);
+    auto v = place<bfloat16>(in.v, 1, 2, 1, 64, Layout::bhsd), o = place<bfloat16>({}, 1, 2, 1, 64, Layout::bhsd);
+    for (std::int64_t stride : {0, -8}) {
+        q.view.stride[2] = k.view.stride[2] = v.view.stride[2] = o.view.stride[2] = stride;
+        executeFlashAttentionDualwave<0, bfloat16>(q.view, k.view, v.view, o.view);
+        check_hip(hipDeviceSynchronize(), "hipDeviceSynchronize");
+        CHECK(same_bits(o.values(), want.o));
+    }
+}
 TEST_CASE("no keys, no queries") {
     const Case none{.shape = {1, 2, 1, 70, 0, 64, 64}};
     const auto got = run<bfloat16>(none, {std::vector<float>(2 * 70 * 64, 1.f), {}, {}});
@@ -47,6 +78,9 @@ TEST_CASE("what no kernel can compute is refused before a launch") {
     DualwaveOptions splits;
     splits.splits = 0;
     CHECK_THROWS_AS(call(view(2, 64, 64), view(2, 64, 64), view(2, 64, 64), view(2, 64, 64), splits), InvalidArgument);
+    DualwaveOptions units;
+    units.compute_units = -1;
+    CHECK_THROWS_AS(call(view(2, 64, 64), view(2, 64, 64), view(2, 64, 64), view(2, 64, 64), units), InvalidArgument);
     splits.splits = 2;
     splits.workspace = memory.data(), splits.workspace_bytes = 64;
     CHECK_THROWS_AS(call(view(2, 64, 64), view(2, 64, 64), view(2, 64, 64), view(2, 64, 64), splits), InvalidArgument);

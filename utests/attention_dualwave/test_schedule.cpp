@@ -42,7 +42,7 @@ TEST_CASE("each work item is computed exactly once") {
                             for (bool remap : {false, true}) {
                                 const DualwaveGrid grid =
                                     make_grid(q_blocks, group, heads_kv, batch, splits, longest_first, remap);
-                                const auto items = std::uint32_t(grid.items());
+                                const auto items = std::uint32_t(grid.entries());
                                 std::set<std::tuple<int, int, int, int>> seen;
                                 for (std::uint32_t block = 0; block < items; ++block) {
                                     const std::uint32_t place = dualwave_place(block, items, remap);
@@ -58,10 +58,57 @@ TEST_CASE("each work item is computed exactly once") {
                                 REQUIRE(seen.size() == items);
                             }
 }
+TEST_CASE("pairs: each work item exactly once, the same work for each workgroup") {
+    for (int q_blocks : {1, 2, 3, 16, 17})
+        for (int group : {1, 4})
+            for (int heads_kv : {1, 5, 8})
+                for (int splits : {1, 3})
+                    for (bool remap : {false, true})
+                        for (std::uint32_t workgroups : {1u, 3u, 8u, 1000u}) {
+                            DualwaveGrid grid = make_grid(q_blocks, group, heads_kv, 2, splits, true, remap);
+                            grid.paired = 1, grid.limit = workgroups;
+                            grid.finish();
+                            REQUIRE(grid.workgroups == std::min(workgroups, grid.count));
+                            std::set<std::tuple<int, int, int, int>> seen;
+                            std::size_t items = 0;
+                            std::vector<int> work;
+                            for (std::uint32_t workgroup = 0; workgroup < grid.workgroups; ++workgroup) {
+                                work.push_back(0);
+                                DualwaveWalk walk(grid, workgroup);
+                                do {
+                                    const DualwaveItem& item = walk.item;
+                                    REQUIRE(item.kv_head == item.head / group);
+                                    seen.insert({item.q_block, item.head, item.batch, item.split});
+                                    work.back() += item.q_block + 1, ++items;
+                                } while (walk.advance(grid));
+                            }
+                            const std::size_t all = std::size_t(q_blocks) * group * heads_kv * 2 * splits;
+                            REQUIRE(items == all);
+                            REQUIRE(seen.size() == all);
+                            if (q_blocks % 2 == 0 && grid.count % grid.workgroups == 0)
+                                for (int own : work) REQUIRE(own == work[0]);
+                        }
+}
+TEST_CASE("pairs where they fill the device") {
+    const auto paired = [](int q_blocks, int heads, int compute_units) {
+        DualwaveGrid grid = make_grid(q_blocks, 1, heads, 1, 1, true, false);
+        dualwave_pair(grid, compute_units);
+        grid.finish();
+        if (grid.paired) CHECK(grid.workgroups <= std::uint32_t(compute_units));
+        return grid.paired != 0;
+    };
+    CHECK(paired(16, 32, 256));   // one pair each
+    CHECK(!paired(16, 31, 304));  // 248 pairs leave 56 units idle
+    CHECK(!paired(16, 33, 256));  // a second round for 8 pairs
+    CHECK(paired(16, 500, 256));  // sixteen rounds, the last one nearly full
+    CHECK(!paired(1, 1024, 256)); // no pairs
+    CHECK(!paired(16, 1, 256));
+    CHECK(paired(3, 1, 1));
+}
 TEST_CASE("with the remap an XCD works on whole KV heads where their number divides") {
     for (int heads_kv : {8, 16, 64}) {
         const DualwaveGrid grid = make_grid(32, 4, heads_kv, 1, 1, true, true);
-        const auto items = std::uint32_t(grid.items());
+        const auto items = std::uint32_t(grid.entries());
         std::vector<std::set<int>> heads(xcds);
         for (std::uint32_t block = 0; block < items; ++block)
             heads[block % xcds].insert(dualwave_item(grid, dualwave_place(block, items, true)).kv_head);
@@ -72,7 +119,7 @@ TEST_CASE("causal work is the same on each XCD, within one block of rows") {
     for (int heads_kv : {8, 24, 65, 100}) {
         const DualwaveGrid grid =
             make_grid(16, 1, heads_kv, 1, 1, true, dualwave_remap(XcdSwizzle::automatic, heads_kv, 16, true));
-        const auto items = std::uint32_t(grid.items());
+        const auto items = std::uint32_t(grid.entries());
         std::vector<long> work(xcds);
         for (std::uint32_t block = 0; block < items; ++block)
             work[block % xcds] += dualwave_item(grid, dualwave_place(block, items, grid.remap)).q_block + 1;

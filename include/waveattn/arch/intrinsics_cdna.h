@@ -85,6 +85,12 @@ WAVEATTN_DEVICE int lane_id_again() {
     pin(zero);
     return int(__builtin_amdgcn_mbcnt_hi(~0u, __builtin_amdgcn_mbcnt_lo(~0u, zero)));
 }
+// The arguments of a kernel whose only parameter is a T, read anew from memory: nothing of it stays in registers.
+template <class T> WAVEATTN_DEVICE const T& kernel_argument_again() {
+    auto* address = (const __attribute__((address_space(4))) T*)__builtin_amdgcn_kernarg_segment_ptr();
+    asm volatile("" : "+s"(address));
+    return *(const T*)address;
+}
 template <int Mask, int Count, int Group> WAVEATTN_DEVICE void schedule_group() {
     __builtin_amdgcn_sched_group_barrier(Mask, Count, Group);
 }

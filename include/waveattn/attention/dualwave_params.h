@@ -21,12 +21,12 @@ template <class T> struct DualwaveParams {
     TensorView<float, 3> lse; // not written where data is null
     DualwaveGrid grid;
     std::int32_t q_len, kv_len, head_dim, head_dim_v;
-    std::int32_t causal_offset; // masked: row i sees key j iff j <= i + causal_offset
-    bool masked;
+    std::int32_t causal_offset;   // masked: row i sees key j iff j <= i + causal_offset
+    std::int32_t masked;          // not bool: whole words come by scalar loads
     std::int32_t split_tiles;     // tiles of 64 keys in a split
     float scale_log2;             // |scale| log2(e)
     std::uint32_t q_keep, q_flip; // applied to pairs of q: & and ^; the sign of the scale, or zero for scale 0
-    bool repair;                  // compute only the items whose flags are set
+    std::int32_t repair;          // compute only the items whose flags are set
     std::int32_t* overflow;       // pinned and repair: [item][wave], 1 where a row of the wave overflowed, else 0
     float* partial_o;             // splits > 1: [split][batch, head, query][dim], normalised
     float* partial_lse;           // splits > 1: [split][batch, head, query]

@@ -36,19 +36,26 @@ struct FixedDivisor {
 
 struct DualwaveGrid {
     std::int32_t q_blocks = 1, group = 1, heads_kv = 1, batch = 1, splits = 1;
-    bool longest_first = false, remap = false;
+    std::int32_t longest_first = 0, remap = 0; // not bool: whole words come by scalar loads
+    // An entry of the list is a pair of query blocks, the i-th from the end and the i-th; else one block.
+    std::int32_t paired = 0;
+    std::uint32_t limit = 0x7fffffff; // workgroups at most
     // What finish() computes of the above for the device.
-    FixedDivisor by_group, by_q_blocks, by_splits, by_heads_kv;
-    std::uint32_t count = 1;
+    FixedDivisor by_group, by_rows, by_splits, by_heads_kv;
+    std::uint32_t count = 1, workgroups = 1; // entries of the list, and the workgroups that share them
 
     constexpr void finish() {
-        by_group = FixedDivisor(std::uint32_t(group)), by_q_blocks = FixedDivisor(std::uint32_t(q_blocks));
+        by_group = FixedDivisor(std::uint32_t(group)), by_rows = FixedDivisor(std::uint32_t(row_entries()));
         by_splits = FixedDivisor(std::uint32_t(splits)), by_heads_kv = FixedDivisor(std::uint32_t(heads_kv));
-        count = std::uint32_t(items());
+        count = std::uint32_t(entries());
+        workgroups = count < limit ? count : limit;
     }
+    WAVEATTN_HOST_DEVICE constexpr std::int32_t row_entries() const { return paired ? (q_blocks + 1) / 2 : q_blocks; }
     WAVEATTN_HOST_DEVICE constexpr std::int32_t heads() const { return heads_kv * group; }
-    WAVEATTN_HOST_DEVICE constexpr std::int64_t group_items() const { return std::int64_t(q_blocks) * group * splits; }
-    WAVEATTN_HOST_DEVICE constexpr std::int64_t items() const { return group_items() * heads_kv * batch; }
+    WAVEATTN_HOST_DEVICE constexpr std::int64_t group_entries() const {
+        return std::int64_t(row_entries()) * group * splits;
+    }
+    WAVEATTN_HOST_DEVICE constexpr std::int64_t entries() const { return group_entries() * heads_kv * batch; }
 };
 
 struct DualwaveItem {
@@ -69,10 +76,49 @@ WAVEATTN_HOST_DEVICE constexpr DualwaveItem dualwave_item(const DualwaveGrid& gr
         return std::int32_t(all - rest * by.divisor);
     };
     std::uint32_t rest = place;
-    const std::int32_t head = split_off(rest, grid.by_group), q_block = split_off(rest, grid.by_q_blocks);
+    const std::int32_t head = split_off(rest, grid.by_group), row = split_off(rest, grid.by_rows);
     const std::int32_t split = split_off(rest, grid.by_splits), kv_head = split_off(rest, grid.by_heads_kv);
-    return {grid.longest_first ? grid.q_blocks - 1 - q_block : q_block, kv_head * grid.group + head, kv_head,
+    return {grid.longest_first ? grid.q_blocks - 1 - row : row, kv_head * grid.group + head, kv_head,
         std::int32_t(rest), split};
+}
+
+// An item's number, which does not depend on the order of the work.
+WAVEATTN_HOST_DEVICE constexpr std::int32_t dualwave_number(const DualwaveGrid& grid, const DualwaveItem& item) {
+    return ((item.split * grid.batch + item.batch) * grid.heads() + item.head) * grid.q_blocks + item.q_block;
+}
+
+// The items of one workgroup, in order: those of entries `workgroup`, `workgroup + workgroups`, ...
+struct DualwaveWalk {
+    std::uint32_t block; // as if every entry had a workgroup of its own
+    DualwaveItem item;
+
+    WAVEATTN_HOST_DEVICE constexpr DualwaveWalk(const DualwaveGrid& grid, std::uint32_t workgroup)
+        : block(workgroup), item(dualwave_item(grid, dualwave_place(block, grid.count, grid.remap))) {}
+    WAVEATTN_HOST_DEVICE constexpr bool advance(const DualwaveGrid& grid) {
+        const std::int32_t mirrored = grid.q_blocks - 1 - item.q_block;
+        if (grid.paired && mirrored < item.q_block) {
+            item.q_block = mirrored;
+            return true;
+        }
+        block += grid.workgroups;
+        if (block >= grid.count) return false;
+        item = dualwave_item(grid, dualwave_place(block, grid.count, grid.remap));
+        return true;
+    }
+};
+
+// Pairs of blocks for a causal call: all entries are equally long, and the workgroups are as many as the device has
+// compute units, each with the same number of entries, so that one hand-over follows another without an idle unit.
+// Where the last round would leave more than a ninth of the units' time unused, single blocks, longest first, balance
+// better.
+constexpr void dualwave_pair(DualwaveGrid& grid, std::int64_t compute_units) {
+    if (compute_units > xcds) compute_units -= compute_units % xcds; // an entry then stays on its XCD
+    grid.paired = 1;
+    const std::int64_t entries = grid.entries(), rounds = (entries + compute_units - 1) / compute_units;
+    if (grid.q_blocks > 1 && 8 * rounds * compute_units <= 9 * entries)
+        grid.limit = std::uint32_t(compute_units);
+    else
+        grid.paired = 0;
 }
 
 // The automatic choice, from the number of KV heads (of the whole batch) and the work items of each. With 256 items or

@@ -200,7 +200,19 @@ template <class T, class Arch, int HeadDim, SoftmaxBasis Basis, bool ExactSum, c
         for (int e = from; e < to; ++e)
             if (!(Atom::d_row(0, e % 16) + 32 * (e / 16) < visible)) s[e / 16][e % 16] = -arch::infinity;
     }
-    WAVEATTN_DEVICE float both_halves_max(float value) const { return arch::max(value, arch::shuffle_xor(value, 32)); }
+    // The value of lane % 32 and that of lane % 32 + 32. On gfx950 without an address, which would hold a register.
+    WAVEATTN_DEVICE static arch::float2v both_halves(float value) {
+        if constexpr (std::is_same_v<Arch, arch::gfx950>) {
+            unsigned low = __builtin_bit_cast(unsigned, value), high = low;
+            arch::swap_wave_halves(low, high);
+            return {__builtin_bit_cast(float, low), __builtin_bit_cast(float, high)};
+        } else
+            return {value, arch::shuffle_xor(value, 32)};
+    }
+    WAVEATTN_DEVICE static float both_halves_max(float value) {
+        const arch::float2v both = both_halves(value);
+        return arch::max(both.x, both.y);
+    }
     WAVEATTN_DEVICE float tile_max() const {
         float top = s[0][0];
 #    pragma unroll

@@ -33,6 +33,8 @@ struct DualwaveOptions : AttentionOptions {
     SoftmaxBasis basis = SoftmaxBasis::online;
     XcdSwizzle xcd_swizzle = XcdSwizzle::automatic;
     int splits = 1; // shares of the keys, computed by different workgroups and merged; more than 1 needs a workspace
+    // Compute units that a causal call is spread over, 0 for all of the device; the result does not depend on it.
+    int compute_units = 0;
     void* workspace = nullptr; // device memory, aligned to 16 bytes, of dualwave_workspace_bytes()
     std::size_t workspace_bytes = 0;
 };
@@ -86,8 +88,7 @@ namespace detail {
 template <class T, class Arch, int HeadDim, SoftmaxBasis Basis, bool ExactSum, class Staging>
 __global__ __launch_bounds__(512, 2) void flash_attention_dualwave_kernel(DualwaveParams<T> p) {
     if constexpr (arch::compiled_for<Arch>)
-        FlashAttentionDualwaveSwp<T, Arch, HeadDim, Basis, ExactSum, Staging>::exec(
-            p, dualwave_place(arch::block_x(), p.grid.count, p.grid.remap));
+        FlashAttentionDualwaveSwp<T, Arch, HeadDim, Basis, ExactSum, Staging>::exec(p, arch::block_x());
     else
         arch::trap_stub();
 }
@@ -95,7 +96,7 @@ __global__ __launch_bounds__(512, 2) void flash_attention_dualwave_kernel(Dualwa
 template <class T, class Arch, int HeadDim, SoftmaxBasis Basis, bool ExactSum, class Staging>
 void launch_dualwave_kernel(const DualwaveParams<T>& p, hipStream_t stream) {
     launch("flash_attention_dualwave", flash_attention_dualwave_kernel<T, Arch, HeadDim, Basis, ExactSum, Staging>,
-        p.grid.items(), DualwaveShape<HeadDim>::threads, 0, stream, p);
+        p.grid.workgroups, DualwaveShape<HeadDim>::threads, 0, stream, p);
 }
 
 // The kernels of one call on one target.
@@ -112,7 +113,9 @@ void launch_dualwave(DualwaveParams<T> p, bool aligned, SoftmaxBasis basis, hipS
         const auto run = [&](auto exact_sum) {
             if (basis == pinned) {
                 launch_dualwave_kernel<T, Arch, HeadDim, pinned, exact_sum, Direct>(p, stream);
-                p.repair = true;
+                p.repair = 1;
+                p.grid.paired = 0, p.grid.limit = 0x7fffffff;
+                p.grid.finish();
             }
             launch_dualwave_kernel<T, Arch, HeadDim, online, exact_sum, Direct>(p, stream);
         };
@@ -150,6 +153,7 @@ void executeFlashAttentionDualwave(const TensorView<const T, 4>& q, const Tensor
     for (std::int64_t count : {shape.batch, shape.heads_q, shape.heads_kv, shape.q_len, shape.kv_len})
         require<Unsupported>(count <= std::int64_t(1) << 30, "more than 2^30 entries along one axis: ", count);
     require(options.splits >= 1 && options.splits <= 1024, "splits must be from 1 to 1024, got ", options.splits);
+    require(options.compute_units >= 0, "compute_units must not be negative, got ", options.compute_units);
     if (o.empty()) return;
 
     const bool aligned = detail::dualwave_rows(q, shape.head_dim) && detail::dualwave_rows(k, shape.head_dim) &&
@@ -163,14 +167,21 @@ void executeFlashAttentionDualwave(const TensorView<const T, 4>& q, const Tensor
 
     detail::DualwaveParams<T> p{};
     p.q = q, p.k = k, p.v = v, p.o = o, p.lse = options.lse;
+    // Bounds are computed from the strides of rows; that of a single row may be anything.
+    const auto single_row = [](auto& view) {
+        if (view.shape[2] == 1) view.stride[2] = round_up<std::int64_t>(view.shape[3], 8);
+    };
+    single_row(p.q), single_row(p.k), single_row(p.v), single_row(p.o);
     const bool causal = options.causal != Causal::none;
     p.grid.q_blocks = std::int32_t(ceil_div<std::int64_t>(shape.q_len, detail::dualwave_block_q));
     p.grid.group = std::int32_t(shape.group()), p.grid.heads_kv = std::int32_t(shape.heads_kv);
     p.grid.batch = std::int32_t(shape.batch), p.grid.splits = options.splits;
     p.grid.longest_first = causal;
-    p.grid.remap =
-        detail::dualwave_remap(options.xcd_swizzle, shape.batch * shape.heads_kv, p.grid.group_items(), causal);
-    require<Unsupported>(p.grid.items() < std::int64_t(1) << 31, "more than 2^31 workgroups: ", p.grid.items());
+    require<Unsupported>(p.grid.entries() < std::int64_t(1) << 31, "more than 2^31 workgroups: ", p.grid.entries());
+    if (causal && aligned && device.target == arch::Target::gfx950)
+        detail::dualwave_pair(p.grid, options.compute_units ? options.compute_units : device.compute_units);
+    p.grid.remap = detail::dualwave_remap(
+        options.xcd_swizzle, shape.batch * shape.heads_kv, p.grid.group_entries(), causal && !p.grid.paired);
     p.grid.finish();
     p.q_len = std::int32_t(shape.q_len), p.kv_len = std::int32_t(shape.kv_len);
     p.head_dim = std::int32_t(shape.head_dim), p.head_dim_v = std::int32_t(shape.head_dim_v);
