@@ -6,7 +6,7 @@
 //
 // A wave owns 32 queries, one a lane and its mirror lane ^ 32; a workgroup's waves share K and V tiles of 64 keys in
 // LDS. A tile is worked off in halves of 32 keys, in blocks of matrix products of one kind. In the shadow of each
-// product stand one exponential and two or three more instructions of the softmax of the half tile before, so that two
+// product stand one exponential and two to four more instructions of the softmax of the half tile before, so that two
 // waves of a SIMD can take turns at the matrix pipe:
 //
 //   products (tile, half)  softmax meanwhile       LDS reads meanwhile
@@ -29,8 +29,8 @@ namespace detail {
 // A weight is 2^(x + shift) as fp8. A row's shift makes the largest weight of its first 32 keys 2^pinned: a power of
 // two is exact in fp8, and there is room for larger ones. Where a half tile has a weight that decides its row, of more
 // than 2^log_share times the lane half's sum so far, or one that fp8 could not hold, the wave's rows are pinned anew:
-// those whose largest weight of the half tile is above 2^pinned_from. What calls for that lies in 2^least ...
-// 2^largest.
+// those whose largest weight of the half tile is above 2^pinned_from. Weights below 2^least never call for it, those
+// above 2^largest always do.
 template <class Arch> struct SageRange {
     static constexpr float pinned = 4.f, pinned_from = 1.f, least = 4.5f, largest = 7.875f, log_share = -2.f;
 };
