@@ -19,6 +19,7 @@
 // The operands are those of attention/sage_format.h; docs/kernels/sage.md tells how the pieces fit.
 #pragma once
 
+#include "waveattn/attention/sage_output.h"
 #include "waveattn/attention/sage_staging.h"
 
 #include <type_traits>
@@ -65,6 +66,7 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
     using Params = detail::SageParams;
     using Tile = detail::SageTile<Arch, HeadDim, Waves>;
     using Stage = detail::SageStage<Arch, HeadDim, Waves>;
+    using Output = detail::SageOutput<Tile::blocks>;
     using Steps = detail::SageScoreSteps<Arch>;
     using ScoreAtom = typename Steps::Atom;
     using ValueAtom = tile::MfmaF32_32x32x16_Fp8;
@@ -514,99 +516,8 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
             detail::static_for<0, value_products>([&](auto n) { add_value<n.value>(state, v, w1); });
             if (state.q[0][0] == sage::poisoned_codes && keys_of(safe_row) > 0) state.sum[0] = __builtin_nanf("");
         }
-        write(arch::kernel_argument<Params>(), s, state, lds, head, kv_head, row, stored, wave, lane);
-    }
-
-    // ---- epilogue ----
-
-    // o = acc / sum * v_scale, rounded to nearest even, and the row's lse.
-    WAVEATTN_DEVICE static void write(const Params& p, const sage::Sequence& s, State& state, char* lds, int head,
-        int kv_head, int row, bool stored, int wave, int lane) {
-        const int half = lane >> 5;
-        float sum = state.sum[0] + state.sum[1];
-        sum += arch::shuffle_xor(sum, 32);
-        const float inverse = sum > 0.f || sum != sum ? arch::reciprocal(sum) : 0.f;
-        const std::int64_t token = s.q_start + row;
-        if (p.lse && stored && half == 0) {
-            float lse = -arch::infinity;
-            if (sum > 0.f || sum != sum) {
-                lse = (arch::log2(sum) - state.shift) * arch::ln2;
-                if (p.lse_shift)
-                    lse += p.lse_shift[s.batch * p.shift_batch + head * p.shift_head + token * p.shift_row];
-            }
-            p.lse[s.batch * p.lse_batch + head * p.lse_head + token * p.lse_row] = lse;
-        }
-        const float* v_scale = p.v_scale + s.sequence * p.v_scale_batch + kv_head * p.v_scale_head + 16 * half;
-        const std::int64_t o_row = s.batch * p.o_batch + head * p.o_head + token * p.o_row;
-        if (!p.wide_stores) detail::sage_barrier(); // the tiles are not needed any more
-        float scales[blocks][16];                   // all at once, for one wait
-        detail::static_for<0, blocks>([&](auto n) {
-            detail::static_for<0, 16>([&](auto r) { scales[n.value][r.value] = v_scale[32 * n.value + r.value]; });
-        });
-        detail::static_for<0, blocks>([&](auto n) {
-            float values[16];
-            detail::static_for<0, 16>([&](auto r) {
-                const float value = state.o[n.value][r.value] * inverse * scales[n.value][r.value];
-                values[r.value] = sum == 0.f ? 0.f : value; // without keys v_scale may be anything
-            });
-            const int channel = 32 * n.value + 16 * half;
-            if (p.wide_stores) {
-                if (stored && channel < p.head_dim_v) store_wide(p, o_row + channel, values);
-            } else
-                store_narrow(p, s, values, lds + wave * 4096, o_row - std::int64_t(row) * p.o_row, row, n.value, lane);
-        });
-    }
-
-    // 16 channels of a row.
-    WAVEATTN_DEVICE static void store_wide(const Params& p, std::int64_t offset, const float (&values)[16]) {
-        if (p.output == OutputType::float32) {
-            detail::static_for<0, 4>([&](auto n) {
-                constexpr int e = 4 * n.value;
-                *reinterpret_cast<arch::float4v*>(static_cast<float*>(p.o) + offset + e) =
-                    arch::float4v{values[e], values[e + 1], values[e + 2], values[e + 3]};
-            });
-            return;
-        }
-        int words[8];
-        if (p.output == OutputType::bfloat16)
-            detail::static_for<0, 8>([&](auto n) {
-                words[n.value] =
-                    __builtin_bit_cast(int, arch::to_bf16_pair(values[2 * n.value], values[2 * n.value + 1]));
-            });
-        else
-            detail::static_for<0, 8>([&](auto n) {
-                words[n.value] = half_bits(values[2 * n.value]) | half_bits(values[2 * n.value + 1]) << 16;
-            });
-        detail::static_for<0, 2>([&](auto n) {
-            constexpr int e = 4 * n.value;
-            *reinterpret_cast<int4v*>(static_cast<std::uint16_t*>(p.o) + offset + 2 * e) =
-                int4v{words[e], words[e + 1], words[e + 2], words[e + 3]};
-        });
-    }
-    WAVEATTN_DEVICE static int half_bits(float value) {
-        return __builtin_bit_cast(std::uint16_t, static_cast<_Float16>(value));
-    }
-
-    // 32 channels of the wave's rows through LDS, element by element: any alignment, any number of channels.
-    WAVEATTN_DEVICE static void store_narrow(const Params& p, const sage::Sequence& s, const float (&values)[16],
-        char* lds, std::int64_t o_first, int row, int block, int lane) {
-        detail::static_for<0, 16>([&](auto r) {
-            detail::lds_at<float>(lds, (lane & 31) * 128 + ((lane >> 5) * 64 + r.value * 4)) = values[r.value];
-        });
-        detail::sage_barrier();
-        const int channel = 32 * block + (lane & 31), wave_row = row - (lane & 31);
-        for (int n = lane >> 5; n < 32; n += 2) {
-            const float value = detail::lds_at<float>(lds, n * 128 + (lane & 31) * 4);
-            if (channel >= p.head_dim_v || wave_row + n >= s.q_len) continue;
-            const std::int64_t at = o_first + std::int64_t(wave_row + n) * p.o_row + channel;
-            if (p.output == OutputType::float32)
-                static_cast<float*>(p.o)[at] = value;
-            else
-                static_cast<std::uint16_t*>(p.o)[at] = p.output == OutputType::bfloat16
-                                                           ? from_float<bfloat16>(value).bits
-                                                           : std::uint16_t(half_bits(value));
-        }
-        detail::sage_barrier();
+        Output::write(arch::kernel_argument<Params>(), s, state.o, state.sum[0] + state.sum[1], state.shift, lds, head,
+            kv_head, row, stored, wave, lane);
     }
 };
 
