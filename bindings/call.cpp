@@ -1,9 +1,9 @@
 #include "call.h"
+#include "dynamic_loading.h"
 
 #include "waveattn/core/status.h"
 
 #include <cstring>
-#include <dlfcn.h>
 #include <unistd.h>
 
 namespace waveattn::python {

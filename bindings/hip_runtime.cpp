@@ -1,4 +1,5 @@
 #include "hip_runtime.h"
+#include "dynamic_loading.h"
 
 #include "waveattn/core/status.h"
 
@@ -6,19 +7,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
-#include <dlfcn.h>
 #include <link.h>
 #include <mutex>
 #include <pthread.h>
-
-// The oldest versions of these symbols, so that a wheel built on a recent system also loads on an older one.
-#if defined(__x86_64__) && defined(__GLIBC__)
-__asm__(".symver dlopen,dlopen@GLIBC_2.2.5");
-__asm__(".symver dlsym,dlsym@GLIBC_2.2.5");
-__asm__(".symver dlerror,dlerror@GLIBC_2.2.5");
-__asm__(".symver dlclose,dlclose@GLIBC_2.2.5");
-__asm__(".symver dlinfo,dlinfo@GLIBC_2.3.3");
-#endif
 
 namespace waveattn::python {
 namespace {

@@ -35,6 +35,13 @@ def attend(
     A pinned basis or more than one split needs a workspace, allocated here.
     """
     check_options(causal=causal, scale=scale, device=device, layout=layout)
+    for name, value, words in (("basis", basis, ("online", "pinned")), ("xcd_swizzle", xcd_swizzle, ("auto", "on", "off"))):
+        if not isinstance(value, str):
+            raise TypeError(f"{name} must be one of {words}, got {value!r}")
+    if isinstance(splits, bool) or not isinstance(splits, int):
+        raise TypeError(f"splits must be an integer, got {splits!r}")
+    if not 1 <= splits <= 1024:
+        raise ValueError(f"splits must be from 1 to 1024, got {splits}")
     adapter = _arrays.adapter_of("q", q, stream)
     if _arrays.is_torch(q):
         if stream is not None:

@@ -56,8 +56,11 @@ template <class T, class Arch, int HeadDim, SoftmaxBasis Basis, bool ExactSum, c
     // head room goes where it is needed; a float16 P overflows at 2^16 and goes denormal below 2^-14.
     static constexpr float pinned_room = std::is_same_v<T, bfloat16> ? 32.f : 0.f;
 
-    // A pinned sum from here on may come of a term that overflowed, or nearly: with bf16 it leaves 2^28 for |v| in o.
-    static constexpr float largest_sum = std::is_same_v<T, bfloat16> ? 0x1p100f : arch::infinity;
+    // A pinned sum from here on may come of a term that overflowed, or nearly: with bf16 it leaves 2^33 for |v| in o,
+    // and the room can be taken out of a smaller one for the LSE.
+    static constexpr float largest_sum = std::is_same_v<T, bfloat16> ? 0x1p95f : arch::infinity;
+    // No basis exceeds it, or a score beyond fp32 would hide its row's keys instead of giving NaN.
+    static constexpr float largest_basis = 0x1.fp127f;
 
     // ---- registers ----
     arch::uint4v q[steps];        // B fragments [dim, query]
@@ -234,7 +237,7 @@ template <class T, class Arch, int HeadDim, SoftmaxBasis Basis, bool ExactSum, c
     WAVEATTN_DEVICE void first_basis(bool masked, int visible) {
         if (masked) hide_keys(visible, 0, 32);
         const float top = both_halves_max(tile_max()) * scale;
-        float basis = arch::max(top, unseen);
+        float basis = arch::min(arch::max(top, unseen), largest_basis);
         if constexpr (Basis == SoftmaxBasis::pinned)
             if (basis > unseen) basis += pinned_room;
         lift = -basis;
@@ -245,7 +248,7 @@ template <class T, class Arch, int HeadDim, SoftmaxBasis Basis, bool ExactSum, c
         if constexpr (Basis == SoftmaxBasis::online) {
             const float top = both_halves_max(tile_max()) * scale;
             if (arch::vote_any(top + lift > lazy)) {
-                const float moved = arch::min(lift, -top), factor = arch::exp2(moved - lift);
+                const float moved = arch::max(arch::min(lift, -top), -largest_basis), factor = arch::exp2(moved - lift);
                 lift = moved;
                 sum *= factor;
 #    pragma unroll

@@ -127,10 +127,11 @@ void launch_dualwave(DualwaveParams<T> p, bool aligned, SoftmaxBasis basis, hipS
     }
 }
 
-// Whether loads of 16 bytes cover the tensor: whole chunks, offsets in a tile of rows below 2^31.
+// Whether loads of 16 bytes cover the tensor: whole chunks, offsets below 2^31 in the tiles that are on their way at
+// once.
 template <class T, int Rank> bool dualwave_rows(const TensorView<T, Rank>& view, std::int64_t dim) {
     return rows_aligned(view, 16) && dim % 8 == 0 &&
-           (view.shape[2] <= 1 || (view.stride[2] >= dim && view.stride[2] <= (std::int64_t(1) << 22)));
+           (view.shape[2] <= 1 || (view.stride[2] >= dim && view.stride[2] <= (std::int64_t(1) << 20)));
 }
 
 } // namespace detail
