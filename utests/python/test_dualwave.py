@@ -98,3 +98,19 @@ def test_settings_are_checked(torch, cdna):
         waveattn.flash_attention(*tensors, xcd_swizzle="maybe", **cdna.options)
     with pytest.raises(NotImplementedError, match="dualwave"):
         waveattn.flash_attention(*tensors, basis="pinned", backend="scalar", **cdna.options)
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"basis": None}, TypeError),
+        ({"xcd_swizzle": True}, TypeError),
+        ({"splits": 2.5}, TypeError),
+        ({"splits": True}, TypeError),
+        ({"splits": 2**40}, ValueError),
+    ],
+)
+def test_settings_of_wrong_types_are_named(torch, options, error):
+    q = torch.ones(1, 1, 3, 32, dtype=torch.bfloat16)
+    with pytest.raises(error, match=f"^{next(iter(options))} must be"):
+        waveattn.dualwave.attend(q, q, q, device="gfx942", **options)
