@@ -6,6 +6,7 @@ import pytest
 from conftest import GPU, Place, attention_oracle, largest_difference
 
 import waveattn
+from waveattn import dualwave
 
 TARGETS = ["gfx942", "gfx950"]
 # Weights and result are rounded to the dtype; gaussian values of magnitude up to 4 or so.
@@ -113,4 +114,4 @@ def test_settings_are_checked(torch, cdna):
 def test_settings_of_wrong_types_are_named(torch, options, error):
     q = torch.ones(1, 1, 3, 32, dtype=torch.bfloat16)
     with pytest.raises(error, match=f"^{next(iter(options))} must be"):
-        waveattn.dualwave.attend(q, q, q, device="gfx942", **options)
+        dualwave.attend(q, q, q, device="gfx942", **options)
