@@ -67,7 +67,7 @@ def backends(operation: str) -> list[Backend]:
 
 def _refusal(backend: Backend, problem: Any, target: str) -> str | None:
     if target not in backend.targets:
-        return f"it needs {' or '.join(sorted(backend.targets))}, the device is {target}"
+        return f"it needs {' or '.join(sorted(backend.targets))}"
     if problem.dtype not in backend.dtypes:
         return f"it supports dtypes {', '.join(sorted(backend.dtypes))}, got {problem.dtype}"
     return backend.supports(problem)
@@ -82,10 +82,7 @@ def choose(operation: str, name: str, problem: Any, ordinal: int) -> Backend:
     entries = backends(operation)
     target = _runtime.target(ordinal)
     if target == "unsupported":
-        device = _runtime.device(ordinal)
-        raise RuntimeError(
-            f"{operation} needs {_core.supported_targets()}; device {ordinal} ({device['name']}) is {device['gcn_arch']}"
-        )
+        raise RuntimeError(f"{operation} needs {_core.supported_targets()}; {_runtime.device_in_words(ordinal)}")
     if name == "auto":
         for entry in entries:
             if entry.automatic and _refusal(entry, problem, target) is None:
@@ -97,8 +94,9 @@ def choose(operation: str, name: str, problem: Any, ordinal: int) -> Backend:
             refusal = _refusal(entry, problem, target)
             if refusal is None:
                 return entry
-            error = RuntimeError if target not in entry.targets else NotImplementedError
-            raise error(f"backend {name!r} of {operation} does not cover this call: {refusal}")
+            if target not in entry.targets:
+                raise RuntimeError(f"{operation} with backend={name!r}: {refusal}, but {_runtime.device_in_words(ordinal)}")
+            raise NotImplementedError(f"{operation} with backend={name!r} does not cover this call: {refusal}")
     raise ValueError(f"unknown backend {name!r} of {operation}; there are auto, {', '.join(entry.name for entry in entries)}")
 
 

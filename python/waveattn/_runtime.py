@@ -140,6 +140,13 @@ def target(ordinal: int) -> str:
     return str(device(ordinal)["target"])
 
 
+def device_in_words(ordinal: int) -> str:
+    """Which device it is and what, for the end of an error message."""
+    entry = device(ordinal)
+    which = "the emulated device" if entry["emulated"] else f"device {ordinal}"
+    return f"{which} ({entry['name']}) is {entry['gcn_arch']}"
+
+
 # ---- public ----
 
 

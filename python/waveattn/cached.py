@@ -37,7 +37,7 @@ def attend(
     head_dim = max(cache.k_codes.shape[3], cache.v_codes.shape[3])
     refusal = None
     if target != "gfx1200":
-        refusal = f"needs gfx1200, the device is {target}"
+        refusal = f"needs gfx1200, but {_runtime.device_in_words(ordinal)}"
     elif cache.dtype == "float8_e4m3fnuz":
         refusal = "supports int8 and float8_e4m3fn, got float8_e4m3fnuz"
     elif head_dim > 128:
@@ -45,7 +45,7 @@ def attend(
     if refusal is not None:
         if backend == "wmma":
             error = RuntimeError if target != "gfx1200" else NotImplementedError
-            raise error(f"backend 'wmma' over a cache {refusal}")
+            raise error(f"attention over a cache with backend='wmma' {refusal}")
         if scores == "quantized":
             raise NotImplementedError(f"attention with quantized scores {refusal}")
         return decoding.decode(

@@ -182,10 +182,10 @@ class PagedKVCache:
 
 
 def _check_device(ordinal: int) -> None:
-    target = _runtime.target(ordinal)
-    if target not in ("gfx1030", "gfx1200"):
+    if _runtime.target(ordinal) not in ("gfx1030", "gfx1200"):
         raise RuntimeError(
-            f"chunk attention needs a wave32 target (gfx1030, gfx1200), the device is {target}; waveattn.decode runs on all"
+            f"chunk attention needs a wave32 target (gfx1030, gfx1200), but {_runtime.device_in_words(ordinal)}; "
+            "waveattn.decode runs on all"
         )
 
 

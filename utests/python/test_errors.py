@@ -254,7 +254,8 @@ def test_a_backend_of_another_target(torch, place, qkv, monkeypatch):
         name="elsewhere", targets=frozenset({other}), dtypes=frozenset({"float32"}), run=lambda *_: None, priority=99
     )
     monkeypatch.setitem(_registry._backends, "flash_attention", [extra, *_registry.backends("flash_attention")])
-    with pytest.raises(RuntimeError, match=f"needs {other}"):
+    name = _runtime.device(_runtime.emulated_ordinal(place.name))["name"] if place.emulated else "device"
+    with pytest.raises(RuntimeError, match=f"backend='elsewhere': it needs {other}, but .*{name}.* is {place.name}"):
         call(place, *qkv, backend="elsewhere")
     assert call(place, *qkv).shape == qkv[0].shape  # auto passes it over
 

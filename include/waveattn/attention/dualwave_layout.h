@@ -1,6 +1,7 @@
 // Shapes of the dual-wave kernel and where its K and V tiles lie in LDS, as constexpr data for kernel and tests.
 //
-//   DualwaveTile<Arch, HeadDim>   block_q 256 = 8 waves x 32 queries, block_kv 64
+//   DualwaveShape<HeadDim>        block_q 256 = 8 waves x 32 queries, block_kv 64, matrix instructions of a tile
+//   DualwaveTile<Arch, HeadDim>   LDS layout, slots of the ring, whether the groups of waves run a phase apart
 //   DualwaveLdsGfx950             K padded, V row-major and padded, read by transposing loads
 //   DualwaveLdsGfx942             K swizzled, V stored transposed and swizzled
 //
@@ -87,12 +88,13 @@ template <int HeadDim> struct DualwaveLdsGfx942 {
     }
 };
 
+// What a target makes of a tile.
 template <class Arch, int HeadDim> struct DualwaveTile;
 
 template <int HeadDim> struct DualwaveTile<arch::gfx950, HeadDim> {
     using Lds = DualwaveLdsGfx950<HeadDim>;
     static constexpr int ring = 3;          // slots of K and of V
-    static constexpr bool staggered = true; // the second group of waves runs one cluster behind the first
+    static constexpr bool staggered = true; // the second group of waves runs one phase behind the first
 };
 template <int HeadDim> struct DualwaveTile<arch::gfx942, HeadDim> {
     using Lds = DualwaveLdsGfx942<HeadDim>;
@@ -100,7 +102,7 @@ template <int HeadDim> struct DualwaveTile<arch::gfx942, HeadDim> {
     static constexpr bool staggered = false;
 };
 
-// What follows from head_dim alone.
+// What is the same on both targets.
 template <int HeadDim> struct DualwaveShape {
     static_assert(HeadDim == 64 || HeadDim == 128);
     static constexpr int waves = 8, threads = 512, wave_q = 32, block_q = waves * wave_q, block_kv = 64;

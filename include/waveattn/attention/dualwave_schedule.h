@@ -37,7 +37,8 @@ struct FixedDivisor {
 struct DualwaveGrid {
     std::int32_t q_blocks = 1, group = 1, heads_kv = 1, batch = 1, splits = 1;
     std::int32_t longest_first = 0, remap = 0; // not bool: whole words come by scalar loads
-    // An entry of the list is a pair of query blocks, the i-th from the end and the i-th; else one block.
+    // An entry of the list is a pair of query blocks, the i-th from the end and the i-th (the middle one of an odd
+    // number alone); else one block.
     std::int32_t paired = 0;
     std::uint32_t limit = 0x7fffffff; // workgroups at most
     // What finish() computes of the above for the device.
@@ -107,10 +108,10 @@ struct DualwaveWalk {
     }
 };
 
-// Pairs of blocks for a causal call: all entries are equally long, and the workgroups are as many as the device has
-// compute units, each with the same number of entries, so that one hand-over follows another without an idle unit.
-// Where the last round would leave more than a ninth of the units' time unused, single blocks, longest first, balance
-// better.
+// Pairs of blocks for a causal call: all entries are equally long, but for the middle block of an odd number, which is
+// alone and half as long. The workgroups are as many as the device has compute units, each with the same number of
+// entries or one less than the others, so that one hand-over follows another without an idle unit. Where the last round
+// would leave more than a ninth of the units' time unused, single blocks, longest first, balance better.
 constexpr void dualwave_pair(DualwaveGrid& grid, std::int64_t compute_units) {
     if (compute_units > xcds) compute_units -= compute_units % xcds; // an entry then stays on its XCD
     grid.paired = 1;

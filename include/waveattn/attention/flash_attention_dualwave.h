@@ -29,7 +29,8 @@ namespace waveattn {
 
 struct DualwaveOptions : AttentionOptions {
     // `pinned` costs less for each tile and needs a workspace. Rows that overflow it are found on the device and their
-    // blocks computed again with the online basis in the same call. Inputs off the fast path use the online basis.
+    // blocks computed again with the online basis in the same call. Inputs off the fast path, and gfx942, use the
+    // online basis, but want the workspace all the same: what a call needs shall not depend on addresses or strides.
     SoftmaxBasis basis = SoftmaxBasis::online;
     XcdSwizzle xcd_swizzle = XcdSwizzle::automatic;
     int splits = 1; // shares of the keys, computed by different workgroups and merged; more than 1 needs a workspace
