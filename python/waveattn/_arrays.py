@@ -41,6 +41,9 @@ class Adapter:
         """A result in the form that the framework's users expect."""
         return array
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Adapter:
+        return self  # of a copied cache, say: one framework, one stream
+
 
 class TorchAdapter(Adapter):
     def __init__(self, torch: Any) -> None:
@@ -48,6 +51,9 @@ class TorchAdapter(Adapter):
         self.codes = {getattr(torch, name): code for name, code in _codes.items() if hasattr(torch, name)}
         self.hip = torch.version.hip is not None
         self.fake = torch._subclasses.FakeTensor
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return torch_adapter, ()  # a module cannot be pickled
 
     def tensor(self, name: str, array: Any, writable: bool = False) -> _core.Tensor:
         if not isinstance(array, self.torch.Tensor):
@@ -67,6 +73,8 @@ class TorchAdapter(Adapter):
             raise NotImplementedError(
                 f"{name} is a FakeTensor, without memory; flash_attention, sage_attention, decode and softmax of tensors can be traced, this cannot"
             )
+        if array.is_neg():
+            raise ValueError(f"{name} is a view that negates its memory: call .resolve_neg() on it")
         return _core.Tensor(array.data_ptr(), array.shape, array.stride(), code, ordinal)
 
     def empty(self, shape: Sequence[int], like: Any, dtype: str | None = None) -> Any:
@@ -142,6 +150,9 @@ class DLPackAdapter(Adapter):
 
     def __init__(self, stream: int) -> None:
         self._stream = stream
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return DLPackAdapter, (0,)  # a stream belongs to its process
 
     def tensor(self, name: str, array: Any, writable: bool = False) -> _core.Tensor:
         if "numpy" in sys.modules and isinstance(array, sys.modules["numpy"].ndarray):  # a result made by empty()

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import operator
+import copy
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
-from . import _arrays, _core, _runtime
+from . import _arrays, _core, _options, _runtime
 from .functional import Causal, check_options
+
+
+_Cache = TypeVar("_Cache", bound="_QuantizedKVCache")
 
 
 class _QuantizedKVCache:
@@ -15,6 +18,9 @@ class _QuantizedKVCache:
 
     ``k_codes`` and ``v_codes`` are (batch, heads, capacity, head_dim), ``k_scale`` and ``v_scale`` (batch, heads,
     capacity); the first ``length`` tokens are in use. The arrays belong to the framework and the device of ``like``.
+
+    ``copy.copy`` and ``copy.deepcopy`` give a cache of its own memory. A cache of numpy arrays can be pickled, one of
+    torch tensors saved by ``torch.save`` and loaded by ``torch.load(..., weights_only=False)``.
     """
 
     dtype = ""
@@ -32,9 +38,8 @@ class _QuantizedKVCache:
     ) -> None:
         head_dim_v = head_dim if head_dim_v is None else head_dim_v
         sizes = {"batch": batch, "heads": heads, "capacity": capacity, "head_dim": head_dim, "head_dim_v": head_dim_v}
-        for name, value in sizes.items():
-            if value <= 0:
-                raise ValueError(f"{name} must be positive, got {value}")
+        batch, heads, capacity, head_dim, head_dim_v = (_options.integer(name, value, 1) for name, value in sizes.items())
+        _options.check_device(device)
         self._adapter = _arrays.adapter_of("like", like, None)
         self._device = device
         self._check_target(_arrays.place(self._adapter.tensor("like", like).device, device))
@@ -83,13 +88,13 @@ class _QuantizedKVCache:
 
     def truncate(self, length: int) -> None:
         """Forgets the tokens from ``length`` on."""
-        length = operator.index(length)
-        if not 0 <= length <= self.length:
-            raise ValueError(f"length must be between 0 and {self.length}, got {length}")
-        self.length = length
+        self.length = _options.integer("length", length, 0, self.length)
 
     def __len__(self) -> int:
         return self.length
+
+    def __copy__(self: _Cache) -> _Cache:
+        return copy.deepcopy(self)  # with shared memory each of the two would overwrite the other's tokens
 
 
 class Int8KVCache(_QuantizedKVCache):
@@ -158,10 +163,8 @@ def run_decode(
         causal,
         scale,
     )
-    if not 0 <= splits <= 1024:
-        raise ValueError(f"splits must be from 0 to 1024, got {splits}")
     ordinal = _arrays.place(call.device, device)
-    splits, floats = call.workspace(splits, ordinal)
+    splits, floats = call.workspace(_options.integer("splits", splits, 0, 1024), ordinal)
     shape = tuple(q.shape)
     if out is None:
         out = adapter.empty((*shape[:3], v.shape[3]), q)
@@ -207,7 +210,8 @@ def decode(
     The other arguments, the order of work, and the errors are those of ``flash_attention``.
     """
     check_options(causal=causal, scale=scale, device=device)
-    kv_len, splits = None if kv_len is None else operator.index(kv_len), operator.index(splits)
+    kv_len = None if kv_len is None else _options.integer("kv_len", kv_len, 0)
+    splits, return_lse = _options.integer("splits", splits, 0, 1024), _options.flag("return_lse", return_lse)
     scales: tuple[Any, Any] = (None, None)
     if isinstance(k, _QuantizedKVCache):
         if v is not None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from . import _arrays, _core, _runtime
+from . import _arrays, _core, _options, _runtime
+from .functional import check_options
 
 Format = Literal["f16", "int8", "q4_0", "int8_q4_0"]
 
@@ -34,6 +36,9 @@ class PagedKVCache:
     The pools ``k_pool`` and ``v_pool`` are (pages, kv_heads, page_size, row), and ``page_table`` (sequences, pages of a
     sequence) int32, -1 where a page is not resident; they belong to the framework and the device of ``like``. Cell c of a
     sequence is slot ``c % page_size`` of its page ``c // page_size``.
+
+    ``copy.copy`` and ``copy.deepcopy`` give a cache of its own memory. A cache of numpy arrays can be pickled, one of
+    torch tensors saved by ``torch.save`` and loaded by ``torch.load(..., weights_only=False)``.
     """
 
     def __init__(
@@ -50,16 +55,14 @@ class PagedKVCache:
         device: str | None = None,
     ) -> None:
         sizes = {"pages": pages, "kv_heads": kv_heads, "page_size": page_size, "head_dim": head_dim, "sequences": sequences}
-        for name, value in sizes.items():
-            if value <= 0:
-                raise ValueError(f"{name} must be positive, got {value}")
-        if dtype not in ("f16", "int8", "q4_0", "int8_q4_0"):
-            raise ValueError(f"dtype must be 'f16', 'int8', 'q4_0' or 'int8_q4_0', got {dtype!r}")
+        pages, kv_heads, page_size, head_dim, sequences = (
+            _options.integer(name, value, 1) for name, value in sizes.items()
+        )
+        _options.choice("dtype", dtype, ("f16", "int8", "q4_0", "int8_q4_0"))
+        _options.check_device(device)
         if head_dim not in (64, 128, 256):
             raise NotImplementedError(f"head_dim 64, 128 and 256 are supported, got {head_dim}")
-        max_cells = pages * page_size if max_cells is None else max_cells
-        if max_cells <= 0:
-            raise ValueError(f"max_cells must be positive, got {max_cells}")
+        max_cells = pages * page_size if max_cells is None else _options.integer("max_cells", max_cells, 1)
         self._adapter = _arrays.adapter_of("like", like, None)
         self._device = device
         self.pages, self.kv_heads, self.page_size, self.head_dim = pages, kv_heads, page_size, head_dim
@@ -85,6 +88,9 @@ class PagedKVCache:
         self.lengths = [0] * sequences
         _fill(self.page_table, self._table)
 
+    def __copy__(self) -> PagedKVCache:
+        return copy.deepcopy(self)  # with shared pools each of the two would overwrite the other's cells
+
     @property
     def free_pages(self) -> int:
         """Pages of the pools that belong to no sequence."""
@@ -104,9 +110,8 @@ class PagedKVCache:
             tensor("page_table", self.page_table),
         )
 
-    def _check_sequence(self, sequence: int) -> None:
-        if not 0 <= sequence < len(self.lengths):
-            raise ValueError(f"sequence must be between 0 and {len(self.lengths) - 1}, got {sequence}")
+    def _check_sequence(self, sequence: int) -> int:
+        return _options.integer("sequence", sequence, 0, len(self.lengths) - 1)
 
     def append(self, k: Any, v: Any, sequence: int = 0) -> None:
         """Packs the keys and values of T more tokens, both (T, kv_heads, head_dim) float32, and takes pages for them.
@@ -114,7 +119,7 @@ class PagedKVCache:
         Raises ValueError where the shapes do not fit, the sequence would exceed ``max_cells``, no page is free or the page in
         use was evicted, and then changes nothing. The page table is written by the host: do not append while a captured graph runs.
         """
-        self._check_sequence(sequence)
+        sequence = self._check_sequence(sequence)
         if _arrays.is_torch(k):
             from .torch_ops import check_no_gradient
 
@@ -143,8 +148,21 @@ class PagedKVCache:
         _check_device(ordinal)
         for page in missing:
             table[page] = self._free.pop()
-        if missing:
+        try:
+            if missing:
+                _fill(self.page_table, self._table)
+            self._pack(tokens, sequence, ordinal)
+        except Exception:
+            for page in reversed(missing):
+                self._free.append(table[page])
+                table[page] = -1
             _fill(self.page_table, self._table)
+            raise
+        self.lengths[sequence] = length + count
+
+    def _pack(self, tokens: Sequence[_core.Tensor], sequence: int, ordinal: int) -> None:
+        """Writes keys and values after the cells in use of a sequence, whose pages are there."""
+        count, length = tokens[0].shape[0], self.lengths[sequence]
         stream = _arrays.stream_for(self._adapter, ordinal)
         for start in range(0, count, 65535):  # what one launch takes
             part = min(count - start, 65535)
@@ -160,13 +178,11 @@ class PagedKVCache:
                 ordinal,
                 stream,
             )
-        self.lengths[sequence] = length + count
 
     def evict(self, sequence: int, page: int) -> None:
         """Gives page number ``page`` of a sequence back; its cells are masked from now on."""
-        self._check_sequence(sequence)
-        if not 0 <= page < len(self._table[sequence]):
-            raise ValueError(f"page must be between 0 and {len(self._table[sequence]) - 1}, got {page}")
+        sequence = self._check_sequence(sequence)
+        page = _options.integer("page", page, 0, len(self._table[sequence]) - 1)
         if self._table[sequence][page] >= 0:
             self._free.append(self._table[sequence][page])
             self._table[sequence][page] = -1
@@ -174,7 +190,7 @@ class PagedKVCache:
 
     def clear(self, sequence: int) -> None:
         """Gives all pages of a sequence back and forgets its cells."""
-        self._check_sequence(sequence)
+        sequence = self._check_sequence(sequence)
         self._free.extend(page for page in reversed(self._table[sequence]) if page >= 0)
         self._table[sequence] = [-1] * len(self._table[sequence])
         self.lengths[sequence] = 0
@@ -227,6 +243,9 @@ def chunk_attention(
     Runs on gfx1030 and gfx1200; RuntimeError elsewhere. The other arguments, the order of work, and the errors are those
     of ``flash_attention``.
     """
+    check_options(causal=None, scale=scale, device=device)
+    _options.choice("variant", variant, ("auto", "butterfly", "reorganised", "fast"))
+    return_lse = _options.flag("return_lse", return_lse)
     adapter = _arrays.adapter_of("q", q, stream)
     if not isinstance(cache, PagedKVCache):
         raise TypeError(f"cache must be a PagedKVCache, got {type(cache).__name__}")
@@ -247,6 +266,7 @@ def chunk_attention(
         raise ValueError(f"ids must be ({n_q}, width), got {selection.shape}")
     if max_width is None:
         max_width = max(cache.lengths) if selection is None else selection.shape[1]
+    max_width = _options.integer("max_width", max_width, 0)
     if max_width > cache.max_cells and selection is None:
         raise ValueError(f"max_width must not exceed the {cache.max_cells} cells of a sequence, got {max_width}")
     ordinal = _arrays.place(query.device, device or cache._device)
@@ -291,5 +311,6 @@ def chunk_attention(
 
 
 def chunk_workspace(n_q: int, heads_q: int, head_dim: int, max_width: int) -> int:
-    """Elements of float32 workspace that ``chunk_attention`` needs."""
-    return int(_core.chunk_workspace_floats(n_q, heads_q, head_dim, max_width))
+    """Elements of float32 workspace that ``chunk_attention`` needs for n_q queries of heads_q heads, none wider than max_width."""
+    sizes = {"n_q": n_q, "heads_q": heads_q, "head_dim": head_dim, "max_width": max_width}
+    return int(_core.chunk_workspace_floats(*(_options.integer(name, value, 0, 2**31 - 1) for name, value in sizes.items())))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import io
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -60,6 +63,46 @@ def test_softmax_errors(torch, place):
             waveattn.softmax(x, out=out, **place.options)
     with pytest.raises(TypeError, match="x must be a tensor"):
         waveattn.softmax([1.0, 2.0])
+
+
+# ---- copies ----
+
+
+def saved(cache):
+    import torch
+
+    file = io.BytesIO()
+    torch.save(cache, file)  # plain pickle does not know torch's fp8
+    return torch.load(io.BytesIO(file.getvalue()), weights_only=False)
+
+
+@pytest.mark.parametrize("how", [copy.copy, copy.deepcopy, saved])
+@pytest.mark.parametrize("kind", list(CACHES))
+def test_a_copy_shares_nothing(torch, place, kind, how):
+    cache, k, _ = fill(torch, place, kind)
+    other = how(cache)
+    assert type(other) is type(cache) and other.dtype == cache.dtype
+    q = place.put(torch.randn(2, 2, 1, 64))
+    before = waveattn.decode(q, cache, **place.options)
+    assert torch.equal(waveattn.decode(q, other, **place.options), before)
+    other.append(place.put(k[:, :, :3]), place.put(k[:, :, :3]))
+    other.truncate(1)
+    other.append(place.put(k), place.put(k))
+    assert len(cache) == 13 and len(other) == 14
+    assert torch.equal(waveattn.decode(q, cache, **place.options), before)
+    assert not torch.equal(waveattn.decode(q, other, **place.options), before)
+
+
+@pytest.mark.parametrize("how", [copy.copy, copy.deepcopy, lambda cache: pickle.loads(pickle.dumps(cache))])
+def test_copies_of_a_numpy_cache(numpy_only, how):
+    k = np.random.default_rng(2).standard_normal((1, 2, 5, 64)).astype(np.float32)
+    cache = waveattn.Int8KVCache(1, 2, 9, 64, like=k)
+    cache.append(k, k)
+    other = how(cache)
+    other.append(-k[:, :, :4], k[:, :, :4])
+    assert len(cache) == 5 and len(other) == 9
+    assert np.array_equal(other.k_codes[:, :, :5], cache.k_codes[:, :, :5])
+    assert not np.shares_memory(other.k_codes, cache.k_codes)
 
 
 # ---- quantisation ----

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -170,6 +172,24 @@ def test_pages_are_shared_out_and_given_back(torch, card):
     assert cache.lengths == [13, 0] and cache.free_pages == 1
     with pytest.raises(ValueError, match="exceed max_cells"):
         cache.append(k, k, 0)
+
+
+@pytest.mark.parametrize("how", [copy.copy, copy.deepcopy, lambda cache: pickle.loads(pickle.dumps(cache))])
+def test_a_copy_shares_nothing(torch, card, how):
+    cache, _ = filled(torch, card, "int8_q4_0", tokens=(6, 6), page_size=4, spare=2)
+    other = how(cache)
+    q = card.put(torch.randn(2, 2, 64))
+    before = waveattn.chunk_attention(q, cache, **card.options)
+    assert torch.equal(waveattn.chunk_attention(q, other, **card.options), before)
+    free, lengths = cache.free_pages, list(cache.lengths)
+    k = card.put(torch.randn(4, 2, 64))
+    other.append(k, k, 0)
+    other.evict(1, 0)
+    assert (cache.free_pages, cache.lengths) == (free, lengths)
+    assert torch.equal(waveattn.chunk_attention(q, cache, **card.options), before)
+    assert not torch.equal(waveattn.chunk_attention(q, other, **card.options), before)
+    cache.append(-k, -k, 0)  # both took the same page number, of pools of their own
+    assert torch.equal(other.page_table[0], cache.page_table[0]) and not torch.equal(other.k_pool, cache.k_pool)
 
 
 def test_a_page_evicted_before_it_was_full(torch, card):
