@@ -179,15 +179,20 @@ def test_a_copy_shares_nothing(torch, card, how):
     cache, _ = filled(torch, card, "int8_q4_0", tokens=(6, 6), page_size=4, spare=2)
     other = how(cache)
     q = card.put(torch.randn(2, 2, 64))
-    before = waveattn.chunk_attention(q, cache, **card.options)
-    assert torch.equal(waveattn.chunk_attention(q, other, **card.options), before)
+    sequences, widths = (card.put(torch.tensor(values, dtype=torch.int32)) for values in ((0, 1), (6, 6)))
+
+    def attend(cache):
+        return waveattn.chunk_attention(q, cache, sequences=sequences, widths=widths, **card.options)
+
+    before = attend(cache)
+    assert torch.equal(attend(other), before)
     free, lengths = cache.free_pages, list(cache.lengths)
     k = card.put(torch.randn(4, 2, 64))
     other.append(k, k, 0)
     other.evict(1, 0)
     assert (cache.free_pages, cache.lengths) == (free, lengths)
-    assert torch.equal(waveattn.chunk_attention(q, cache, **card.options), before)
-    assert not torch.equal(waveattn.chunk_attention(q, other, **card.options), before)
+    assert torch.equal(attend(cache), before)
+    assert not torch.equal(attend(other), before)
     cache.append(-k, -k, 0)  # both took the same page number, of pools of their own
     assert torch.equal(other.page_table[0], cache.page_table[0]) and not torch.equal(other.k_pool, cache.k_pool)
 
