@@ -52,12 +52,7 @@ void make_call(SageCall* self, const Shape& shape, const std::optional<std::stri
     o.q_scale_rows = rows_from(q_scales), o.causal = causal_from(causal);
     if (scale) o.scale = float(*scale);
     o.packed.count = sequences, o.packed.max_q = max_q, o.packed.max_k = max_k;
-    require<Unsupported>(
-        s.head_dim <= sage::max_head_dim, "Sage attention supports head_dim 1 to 128, got ", s.head_dim);
-    require(s.head_dim > 0, "head_dim must be positive, got ", s.head_dim);
-    require(s.heads_q == 0 || s.heads_kv > 0, "k and v have no heads, but q has ", s.heads_q);
-    require(s.heads_q == 0 || s.heads_q % s.heads_kv == 0, "the heads of q (", s.heads_q,
-        ") must be a multiple of the heads of k and v (", s.heads_kv, ")");
+    (void)call.buffer_bytes(); // checks the shape and the options
     new (self) SageCall(call);
 }
 
@@ -68,8 +63,9 @@ void check_offsets(const SageCall& call, const char* name, const std::optional<T
     const std::int64_t count = call.options.packed.count;
     require<TypeMismatch>(
         offsets->dtype == DType::int32, name, " must have dtype int32, got ", dtype_name(offsets->dtype));
-    require(offsets->rank == 1 && offsets->shape[0] == count + 1 && offsets->stride[0] == 1, name,
-        " must be contiguous and as long as cu_seqlens_q, ", count + 1, ", got shape ", shape_text(*offsets));
+    require(offsets->rank == 1 && offsets->shape[0] == count + 1, name, " must be as long as cu_seqlens_q, ", count + 1,
+        ", got shape ", shape_text(*offsets));
+    require(offsets->stride[0] == 1, name, " must be contiguous, got a stride of ", offsets->stride[0]);
     if (offsets->device != host_memory) return;
     const auto* values = static_cast<const std::int32_t*>(offsets->data);
     for (std::int64_t i = 0; i <= count; ++i) {
@@ -79,6 +75,7 @@ void check_offsets(const SageCall& call, const char* name, const std::optional<T
             values[i] - values[i - 1], " tokens, more than its max_seqlen, ", longest);
     }
 }
+
 void check_device(const char* name, const TensorDesc& tensor, const TensorDesc& other) {
     require(tensor.device == other.device, name, " is on ", device_text(tensor.device),
         ", but must be on the device of the other tensors, ", device_text(other.device));
@@ -94,7 +91,9 @@ void run(const SageCall& self, const std::optional<Tensor>& q, const std::option
     SageTensors t;
     require(buffer.dtype == DType::int8 && buffer.rank == 1 && buffer.stride[0] == 1 &&
                 buffer.shape[0] >= self.buffer_bytes(),
-        "the buffer must be int8 with ", self.buffer_bytes(), " elements, got shape ", shape_text(buffer));
+        "the buffer must be contiguous int8 with ", self.buffer_bytes(), " elements, got ", dtype_name(buffer.dtype),
+        " of shape ", shape_text(buffer));
+    require(reinterpret_cast<std::uintptr_t>(buffer.data) % 16 == 0, "the buffer must start on a multiple of 16 bytes");
     if (q) {
         require<TypeMismatch>(q->dtype == k->dtype && q->dtype == v->dtype, "q, k and v must have the same dtype, got ",
             dtype_name(q->dtype), ", ", dtype_name(k->dtype), " and ", dtype_name(v->dtype));

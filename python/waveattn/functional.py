@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from . import _arrays, _core, _registry
+from . import _arrays, _core, _options, _registry
 
 Causal = Literal["top_left", "bottom_right"]
 Layout = Literal["bhsd", "bshd"]
@@ -47,6 +47,20 @@ def _run_attention(
     return out, lse
 
 
+def check_number(name: str, value: Any) -> None:
+    """Raises unless `value` is one number that a float can hold."""
+    try:
+        if isinstance(value, (bool, str, bytes)):
+            raise TypeError
+        if getattr(value, "ndim", 0) != 0:
+            raise TypeError
+        float(value)
+    except OverflowError:
+        raise ValueError(f"{name} must be finite, but no float is as large") from None
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be a number, got {value!r}") from None
+
+
 def check_options(*, causal: Any, scale: Any, device: Any, layout: Any = "bhsd", backend: Any = "auto") -> None:
     """Types of the options, in words of this function: torch's dispatcher and the extension speak of signatures."""
     if causal is not None and not isinstance(causal, str):
@@ -54,8 +68,8 @@ def check_options(*, causal: Any, scale: Any, device: Any, layout: Any = "bhsd",
     for name, value in (("layout", layout), ("backend", backend)):
         if not isinstance(value, str):
             raise TypeError(f"{name} must be a string, got {value!r}")
-    if isinstance(scale, (str, bytes, list, tuple)):
-        raise TypeError(f"scale must be a number, got {scale!r}")
+    if scale is not None:
+        check_number("scale", scale)
     if device is not None and not isinstance(device, str):
         raise TypeError(f"device must be the name of an emulated target, such as 'gfx942', got {device!r}")
 
@@ -113,8 +127,14 @@ def flash_attention(
     NotImplementedError for what no kernel covers, and for tensors that require a gradient; RuntimeError where a device
     or the HIP runtime is missing or fails.
     """
+    from .decoding import _QuantizedKVCache
+
     check_options(causal=causal, layout=layout, backend=backend, scale=scale, device=device)
-    if type(k).__name__ in ("Int8KVCache", "Fp8KVCache"):
+    return_lse = _options.flag("return_lse", return_lse)
+    _options.choice("scores", scores, ("auto", "exact", "quantized"))
+    _options.choice("basis", basis, ("online", "pinned"))
+    _options.choice("xcd_swizzle", xcd_swizzle, ("auto", "on", "off"))
+    if isinstance(k, _QuantizedKVCache):
         if (basis, xcd_swizzle) != ("online", "auto"):
             raise NotImplementedError("attention over a cache has no basis and no xcd_swizzle")
         from . import cached
@@ -158,13 +178,11 @@ def flash_attention(
             device=device,
             stream=stream,
         )
+    adapter = _arrays.adapter_of("q", q, stream)
     if _arrays.is_torch(q):
-        if stream is not None:
-            raise ValueError("torch tensors run on torch's current stream; use torch.cuda.stream() instead of stream=")
         from . import torch_ops
 
         return torch_ops.flash_attention(q, k, v, causal, scale, return_lse, out, layout, backend, device)
-    adapter = _arrays.adapter_of("q", q, stream)
     result, lse = _run_attention(adapter, q, k, v, out, causal, scale, return_lse, layout, backend, device)
     if out is None:
         result = adapter.deliver(result, q)
@@ -194,12 +212,11 @@ def softmax(x: Any, *, out: Any = None, device: str | None = None, stream: int |
     ``x``: 1 to 4 dimensions, float32, bfloat16 or float16, last stride 1; the result has its shape and dtype. A row with
     a NaN or +inf, or of -inf only, becomes NaN. The other arguments and the errors are those of ``flash_attention``.
     """
+    _options.check_device(device)
+    adapter = _arrays.adapter_of("x", x, stream)
     if _arrays.is_torch(x):
-        if stream is not None:
-            raise ValueError("torch tensors run on torch's current stream; use torch.cuda.stream() instead of stream=")
         from . import torch_ops
 
         return torch_ops.softmax(x, out, device)
-    adapter = _arrays.adapter_of("x", x, stream)
     result = run_softmax(adapter, x, out, device)
     return result if out is not None else adapter.deliver(result, x)

@@ -11,6 +11,8 @@ from .functional import check_options
 
 Causal = Literal["top_left", "bottom_right"] | None
 _DTYPES = ("bfloat16", "float16", "float32")
+#: SageAttention's names of ``q_scales``.
+_Q_SCALES: dict[str, Literal["block", "warp", "thread"]] = {"per_block": "block", "per_warp": "warp", "per_thread": "thread"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,9 +37,12 @@ class Packed:
     max_k: int
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(eq=False)
 class SageQuantized:
-    """q, k and v quantised by ``sage_quantize``, in one buffer. Keep it as long as attention on it is pending."""
+    """q, k and v quantised by ``sage_quantize``, in one buffer. Keep it as long as attention on it is pending.
+
+    Made by ``sage_quantize`` only; its fields are for reading.
+    """
 
     buffer: Any
     #: (batch, heads of q, heads of k and v, length of q, length of k and v, head_dim)
@@ -67,10 +72,6 @@ def check_arguments(*, causal: Any = None, scale: Any = None, device: Any = None
     check_options(causal=causal, scale=scale, device=device, layout=layout)
     if layout not in ("bhsd", "bshd"):
         raise ValueError(f"layout must be 'bhsd' or 'bshd', got {layout!r}")
-    if scale is not None and not hasattr(scale, "__float__"):
-        raise TypeError(f"scale must be a number, got {scale!r}")
-    if isinstance(scale, int) and abs(scale) >= 2**128:
-        raise ValueError(f"scale must be finite in float32, got {scale.bit_length()} bits")
     for name, value in flags.items():
         if name == "q_scales":
             if not isinstance(value, str):
@@ -90,6 +91,14 @@ def length(name: str, value: Any) -> int:
     if result < 0:
         raise ValueError(f"{name} must not be negative, got {result}")
     return min(result, 2**40)
+
+
+def _offsets(adapter: _arrays.Adapter, name: str, array: Any) -> _core.Tensor:
+    """Offsets of packed sequences; those of an element type that the extension has no name for are refused like others."""
+    try:
+        return adapter.tensor(name, array)
+    except NotImplementedError:
+        raise TypeError(f"{name} must have dtype int32, got {getattr(array, 'dtype', 'another')}") from None
 
 
 def _describe(
@@ -125,7 +134,7 @@ def _describe(
         max_q = min(length("max_seqlen_q", packed.max_q), q_len)
         max_k = min(length("max_seqlen_k", packed.max_k), kv_len)
         operands.packed = dataclasses.replace(packed, max_q=max_q, max_k=max_k)
-        starts = adapter.tensor("cu_seqlens_q", packed.cu_q)
+        starts = _offsets(adapter, "cu_seqlens_q", packed.cu_q)
         if starts.ndim != 1 or starts.shape[0] < 2:
             raise ValueError(f"cu_seqlens_q must hold at least two offsets, got shape {tuple(starts.shape)}")
         operands.sequences = starts.shape[0] - 1
@@ -168,8 +177,8 @@ def _launch(
         adapter.tensor("buffer", operands.buffer, writable=True),
         target,
         adapter.tensor("lse", lse, writable=True) if lse is not None else None,
-        adapter.tensor("cu_seqlens_q", packed.cu_q) if packed else None,
-        adapter.tensor("cu_seqlens_k", packed.cu_k) if packed else None,
+        _offsets(adapter, "cu_seqlens_q", packed.cu_q) if packed else None,
+        _offsets(adapter, "cu_seqlens_k", packed.cu_k) if packed else None,
         ordinal,
         _arrays.stream_for(adapter, ordinal),
     )
@@ -276,6 +285,7 @@ def sage_attention_varlen(
     hadamard: bool = False,
     return_lse: bool = False,
     out: Any = None,
+    q_scales: Literal["block", "warp", "thread"] = "block",
     device: str | None = None,
     stream: int | None = None,
 ) -> Any:
@@ -290,12 +300,13 @@ def sage_attention_varlen(
         causal=causal,
         scale=scale,
         device=device,
+        q_scales=q_scales,
         smooth_k=smooth_k,
         smooth_q=smooth_q,
         hadamard=hadamard,
         return_lse=return_lse,
     )
-    recipe = Recipe(scale, smooth_k, smooth_q, hadamard, "block", return_lse)
+    recipe = Recipe(scale, smooth_k, smooth_q, hadamard, q_scales, return_lse)
     packed = Packed(cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k)
     return _attend(q, k, v, out, causal, recipe, "bhsd", device, stream, packed)
 
@@ -382,15 +393,21 @@ def sageattn(
     return_lse: bool = False,
     smooth_k: bool = True,
     *,
+    qk_quant_gran: str = "per_block",
     scale: float | None = None,
     attn_mask: Any = None,
     dropout_p: float = 0.0,
-    **ignored: Any,
+    pv_accum_dtype: Any = None,
+    smooth_v: Any = None,
+    quantization_backend: Any = None,
+    enable_gqa: Any = None,
 ) -> Any:
     """``sage_attention`` with the arguments of SageAttention's ``sageattn``: layouts ``"HND"`` and ``"NHD"``, causal j <= i.
 
-    ``scale`` is torch's name of ``sm_scale``; a mask and dropout are refused. Other keyword arguments of that function
-    choose kernels of other devices and are ignored.
+    ``qk_quant_gran``: ``"per_block"``, ``"per_warp"`` or ``"per_thread"``, the rows of q that share a scale. ``scale`` is
+    torch's name of ``sm_scale``; a mask and dropout are refused. ``pv_accum_dtype``, ``smooth_v`` and
+    ``quantization_backend`` choose kernels of other devices and are ignored, and so is torch's ``enable_gqa``: heads of
+    k and v may always be fewer.
     """
     if tensor_layout not in ("HND", "NHD"):
         raise ValueError(f"tensor_layout must be 'HND' or 'NHD', got {tensor_layout!r}")
@@ -400,6 +417,8 @@ def sageattn(
         raise TypeError(f"is_causal must be True or False, got {is_causal!r}")
     if scale is not None and sm_scale is not None:
         raise ValueError("sm_scale and scale are two names of the same number")
+    if not isinstance(qk_quant_gran, str) or qk_quant_gran not in _Q_SCALES:
+        raise ValueError(f"qk_quant_gran must be one of {', '.join(map(repr, _Q_SCALES))}, got {qk_quant_gran!r}")
     return sage_attention(
         q,
         k,
@@ -409,4 +428,5 @@ def sageattn(
         smooth_k=smooth_k,
         return_lse=return_lse,
         layout="bhsd" if tensor_layout == "HND" else "bshd",
+        q_scales=_Q_SCALES[qk_quant_gran],
     )

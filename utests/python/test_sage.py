@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -69,12 +70,29 @@ def test_sageattn_layouts_and_causal(options: dict[str, Any], monkeypatch: pytes
         monkeypatch.setenv("WAVEATTN_EMULATED_DEVICE", options["device"])
     q, k, v = _inputs((2, 2, 90, 64), (2, 2, 90, 64), (2, 2, 90, 64))
     want, _ = _reference(q, k, v, causal=True)
-    first = sage.sageattn(q, k, v, is_causal=True, qk_quant_gran="per_thread")
+    first = sage.sageattn(q, k, v, is_causal=True)
     assert _error(first, want) < LIMIT
     turned = sage.sageattn(*(t.transpose(1, 2).contiguous() for t in (q, k, v)), tensor_layout="NHD", is_causal=True)
     assert torch.equal(turned.transpose(1, 2), first)
     with pytest.raises(ValueError, match="tensor_layout"):
         sage.sageattn(q, k, v, tensor_layout="HDN")
+
+
+def test_sageattn_arguments(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    if "device" in options:
+        monkeypatch.setenv("WAVEATTN_EMULATED_DEVICE", options["device"])
+    q, k, v = _inputs((1, 2, 70, 64), (1, 2, 70, 64), (1, 2, 70, 64))
+    for name, q_scales in (("per_block", "block"), ("per_warp", "warp"), ("per_thread", "thread")):
+        assert torch.equal(sage.sageattn(q, k, v, qk_quant_gran=name), sage.sage_attention(q, k, v, q_scales=q_scales))
+    ignored = {"pv_accum_dtype": "fp32+fp32", "smooth_v": True, "quantization_backend": "cuda", "enable_gqa": False}
+    assert torch.equal(sage.sageattn(q, k, v, **ignored), sage.sage_attention(q, k, v))
+    for bad in ("block", "per_token", None, ["per_warp"]):
+        with pytest.raises(ValueError, match="qk_quant_gran must be one of 'per_block', 'per_warp', 'per_thread'"):
+            sage.sageattn(q, k, v, qk_quant_gran=bad)
+    # A name that is not among the arguments would be a mask, an output or a layout that the caller believes in.
+    for name in ("is_casual", "causal", "out", "layout", "device"):
+        with pytest.raises(TypeError, match=f"unexpected keyword argument '{name}'"):
+            sage.sageattn(q, k, v, **{name: None})
 
 
 def test_kept_operands_and_out(options: dict[str, Any]) -> None:
@@ -86,6 +104,7 @@ def test_kept_operands_and_out(options: dict[str, Any]) -> None:
     assert got is out and torch.equal(out, whole) and torch.equal(got_lse, lse)
     assert operands.layout["head_dim"] == 64 and operands.layout["delta_s"] == -1
     plain = sage.sage_quantize(q, k, v, **options)
+    assert operands == operands and operands != plain and len({operands, plain}) == 2
     with pytest.raises(ValueError, match="lse=True"):
         sage.sage_attention_quantized(plain, return_lse=True, **options)
 
@@ -94,12 +113,14 @@ def test_packed_sequences(options: dict[str, Any]) -> None:
     q, k, v = _inputs((75, 2, 64), (100, 1, 64), (100, 1, 64))
     starts_q, starts_k = [0, 30, 75], [0, 64, 100]
     cu = [torch.tensor(s, dtype=torch.int32, device=q.device) for s in (starts_q, starts_k)]
-    out, lse = sage.sage_attention_varlen(q, k, v, *cu, 45, 64, return_lse=True, **options)
-    assert lse.shape == (2, 75)
-    for n in range(2):
-        a, b = slice(starts_q[n], starts_q[n + 1]), slice(starts_k[n], starts_k[n + 1])
-        one = sage.sage_attention(*(t.transpose(0, 1)[None] for t in (q[a], k[b], v[b])), **options)
-        assert torch.equal(out[a], one[0].transpose(0, 1))
+    for recipe in ({}, {"q_scales": "warp", "smooth_q": True}, {"q_scales": "thread", "hadamard": True}):
+        out, lse = sage.sage_attention_varlen(q, k, v, *cu, 45, 64, return_lse=True, **recipe, **options)
+        assert lse.shape == (2, 75)
+        for n in range(2):
+            a, b = slice(starts_q[n], starts_q[n + 1]), slice(starts_k[n], starts_k[n + 1])
+            tensors = (t.transpose(0, 1)[None] for t in (q[a], k[b], v[b]))
+            one, one_lse = sage.sage_attention(*tensors, return_lse=True, **recipe, **options)
+            assert torch.equal(out[a], one[0].transpose(0, 1)) and torch.equal(lse[:, a], one_lse[0])
 
 
 @pytest.mark.skipif(GPU, reason="offsets in GPU memory are not looked at")
@@ -302,7 +323,7 @@ def test_bad_inputs(options: dict[str, Any], name: str, monkeypatch: pytest.Monk
             call(q, k, v, **{scale: number})
     with pytest.raises(ValueError, match="scale must be finite"):
         call(q, k, v, **{scale: 10**400})
-    for number in ("1", [1.0], 1j):
+    for number in ("1", [1.0], 1j, True, np.ones(1), np.ones(2), torch.ones(2)):
         with pytest.raises(TypeError, match="scale must be a number"):
             call(q, k, v, **{scale: number})
     with pytest.raises(TypeError, match="smooth_k must be True or False, got 1"):
@@ -388,6 +409,10 @@ def test_bad_packed_lengths_and_offsets(options: dict[str, Any]) -> None:
                 call(**{f"cu_{name}": bad})
         with pytest.raises(TypeError, match=f"cu_seqlens_{name} must have dtype int32, got int64"):
             call(**{f"cu_{name}": cu.long()})
+        with pytest.raises(TypeError, match=f"cu_seqlens_{name} must have dtype int32, got torch.int16"):
+            call(**{f"cu_{name}": cu.short()})
+        with pytest.raises(ValueError, match=f"cu_seqlens_{name} must be contiguous, got a stride of 2"):
+            call(**{f"cu_{name}": torch.stack([cu, cu], 1)[:, 0]})
         with pytest.raises(ValueError, match=f"cu_seqlens_{name} must"):
             call(**{f"cu_{name}": cu[None]})
         with pytest.raises(ValueError, match=f"cu_seqlens_{name}"):
@@ -396,6 +421,38 @@ def test_bad_packed_lengths_and_offsets(options: dict[str, Any]) -> None:
             call(**{f"cu_{name}": cu.to("meta")})
     with pytest.raises(ValueError, match="as long as cu_seqlens_q"):
         call(cu_k=torch.tensor([0, 5, 10], dtype=torch.int32, device=q.device))
+
+
+def test_damaged_operands(options: dict[str, Any]) -> None:
+    q, k, v = _inputs((1, 2, 10, 64), (1, 2, 10, 64), (1, 2, 10, 64))
+    good = sage.sage_quantize(q, k, v, **options)
+    size, shape = good.buffer.numel(), good.shape
+
+    def call(**change: Any) -> Any:
+        return sage.sage_attention_quantized(dataclasses.replace(good, **change), **options)
+
+    assert torch.equal(call(), sage.sage_attention(q, k, v, **options))
+    for buffer in (good.buffer[:-1], good.buffer.view(torch.float32), good.buffer[None], good.buffer.repeat(2)[::2]):
+        with pytest.raises(ValueError, match=f"the buffer must be contiguous int8 with {size} elements"):
+            call(buffer=buffer)
+    with pytest.raises(ValueError, match="the buffer must start on a multiple of 16 bytes"):
+        call(buffer=torch.cat([good.buffer[:1], good.buffer])[1:])
+    for axis in range(5):
+        with pytest.raises(ValueError, match="negative size: -1"):
+            call(shape=tuple(-1 if i == axis else n for i, n in enumerate(shape)))
+    for head_dim, error in ((129, NotImplementedError), (0, ValueError), (-64, ValueError)):
+        with pytest.raises(error, match="head_dim"):
+            call(shape=(*shape[:5], head_dim))
+
+
+def test_negated_views(options: dict[str, Any]) -> None:
+    q, k, v = _inputs((1, 1, 5, 8), (1, 1, 5, 8), (1, 1, 5, 8))
+    negated = torch._neg_view(q)
+    assert torch.equal(sage.sage_attention(negated, k, v, **options), sage.sage_attention(-q, k, v, **options))
+    with pytest.raises(ValueError, match="q is a view that negates its memory"):
+        sage.sage_quantize(negated, k, v, **options)
+    with pytest.raises(ValueError, match="out is a view that negates its memory"):
+        sage.sage_attention_quantized(sage.sage_quantize(q, k, v, **options), out=negated, **options)
 
 
 def test_errors(options: dict[str, Any]) -> None:

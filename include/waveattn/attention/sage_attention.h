@@ -88,37 +88,22 @@ AttentionShape check_sage(const SageOperands& in, const TensorView<O, 4>& o, con
                 shape.head_dim_v > 0 && shape.head_dim_v <= padded,
         "o must be (", shape.batch, ", ", shape.heads_q, ", ", shape.q_len, ", at most ", padded, "), got ",
         shape_text(o));
-    const std::int64_t longest = std::int64_t(1) << 30;
-    require<Unsupported>(shape.q_len < longest && shape.kv_len < longest, "lengths must be below 2^30, got ",
-        shape.q_len, " and ", shape.kv_len);
+    check_sage_limits(shape.batch, shape.q_len, shape.kv_len, packed);
+    check_sage_offsets(packed);
     require<Unsupported>(
         in.k.stride[2] < (1 << 24), "rows of k must be less than 2^24 bytes apart, got ", in.k.stride[2]);
     require(!options.scale, "scale is folded into the quantised q; it cannot be given again");
 
-    std::int64_t tiles = ceil_div<std::int64_t>(shape.kv_len, sage::tile_keys);
-    std::int64_t blocks = ceil_div<std::int64_t>(shape.q_len, sage::block_rows);
-    std::int64_t groups = sage::scale_groups(in.q_scale_rows, shape.q_len), keys = shape.kv_len;
-    std::int64_t scale_batch = shape.batch;
+    const SageSizes sizes = sage_sizes(in.q_scale_rows, shape.batch, shape.q_len, shape.kv_len, packed);
     if (packed.count != 0) {
-        require(
-            packed.count > 0 && packed.cu_q && packed.cu_k, "packed sequences need a positive count, cu_q and cu_k");
-        require<Unsupported>(
-            packed.count < longest, "there must be less than 2^30 packed sequences, got ", packed.count);
-        require(shape.batch == 1, "packed sequences need a batch of 1, got ", shape.batch);
-        require(packed.max_q >= 0 && packed.max_k >= 0, "max_q and max_k must not be negative");
-        tiles = shape.kv_len / sage::tile_keys + packed.count;
-        blocks = shape.q_len / sage::block_rows + packed.count;
-        const std::int64_t warps = shape.q_len / 32 + packed.count;
-        groups = in.q_scale_rows == QScaleRows::block  ? blocks
-                 : in.q_scale_rows == QScaleRows::warp ? warps
-                                                       : 8 * warps;
-        keys = packed.longest_k(shape.kv_len), scale_batch = packed.count;
-        shape.batch = packed.count, shape.q_len = packed.longest_q(shape.q_len), shape.kv_len = keys;
+        shape.batch = packed.count, shape.q_len = packed.longest_q(shape.q_len);
+        shape.kv_len = packed.longest_k(shape.kv_len);
     }
     check_view("v", in.v, true);
-    require(in.v.shape[0] == storage_batch && in.v.shape[1] == shape.heads_kv && in.v.shape[2] == tiles &&
+    require(in.v.shape[0] == storage_batch && in.v.shape[1] == shape.heads_kv && in.v.shape[2] == sizes.k_tiles &&
                 in.v.shape[3] == padded && in.v.shape[4] == sage::tile_keys,
-        "v must be (", storage_batch, ", ", shape.heads_kv, ", ", tiles, ", ", padded, ", 64), got ", shape_text(in.v));
+        "v must be (", storage_batch, ", ", shape.heads_kv, ", ", sizes.k_tiles, ", ", padded, ", 64), got ",
+        shape_text(in.v));
     require(in.v.empty() || (in.v.stride[3] == sage::tile_keys && rows_aligned(in.v, 16)),
         "v must have contiguous tiles on multiples of 16 bytes");
     require<Unsupported>(in.v.stride[2] < (std::int64_t(1) << 31),
@@ -129,15 +114,15 @@ AttentionShape check_sage(const SageOperands& in, const TensorView<O, 4>& o, con
         require(view.shape[0] == batch && view.shape[1] == heads && view.shape[2] == count, name, " must be (", batch,
             ", ", heads, ", ", count, "), got ", shape_text(view));
     };
-    check_scale("q_scale", in.q_scale, storage_batch, shape.heads_q, groups);
-    check_scale("k_scale", in.k_scale, storage_batch, shape.heads_kv, tiles);
-    check_scale("v_scale", in.v_scale, scale_batch, shape.heads_kv, padded);
+    check_scale("q_scale", in.q_scale, storage_batch, shape.heads_q, sizes.q_groups);
+    check_scale("k_scale", in.k_scale, storage_batch, shape.heads_kv, sizes.k_tiles);
+    check_scale("v_scale", in.v_scale, sizes.sequences, shape.heads_kv, padded);
     const auto check_delta = [&](const auto& view) {
         if (!view.data) return;
         check_view("delta_s", view, true);
-        require(view.shape[0] == storage_batch && view.shape[1] == shape.heads_q && view.shape[2] == blocks &&
-                    view.shape[3] == keys,
-            "delta_s must be (", storage_batch, ", ", shape.heads_q, ", ", blocks, ", ", keys, "), got ",
+        require(view.shape[0] == storage_batch && view.shape[1] == shape.heads_q && view.shape[2] == sizes.q_blocks &&
+                    view.shape[3] == sizes.keys,
+            "delta_s must be (", storage_batch, ", ", shape.heads_q, ", ", sizes.q_blocks, ", ", sizes.keys, "), got ",
             shape_text(view));
     };
     check_delta(in.delta_s);

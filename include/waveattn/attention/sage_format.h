@@ -92,7 +92,43 @@ struct PackedSequences {
     std::int64_t longest_k(std::int64_t tokens) const { return max_k < tokens ? max_k : tokens; }
 };
 
-// Quantised operands in device memory. T is const for what only reads them.
+// Sizes of the operands' axes where q and k have q_len and kv_len tokens.
+struct SageSizes {
+    std::int64_t sequences, q_groups, q_blocks, k_tiles, keys; // keys: of delta_s
+};
+inline SageSizes sage_sizes(
+    QScaleRows rows, std::int64_t batch, std::int64_t q_len, std::int64_t kv_len, const PackedSequences& packed) {
+    if (packed.count == 0)
+        return {batch, sage::scale_groups(rows, q_len), ceil_div<std::int64_t>(q_len, sage::block_rows),
+            ceil_div<std::int64_t>(kv_len, sage::tile_keys), kv_len};
+    const std::int64_t blocks = q_len / sage::block_rows + packed.count, warps = q_len / 32 + packed.count;
+    const std::int64_t groups = rows == QScaleRows::block ? blocks : rows == QScaleRows::warp ? warps : 8 * warps;
+    return {packed.count, groups, blocks, kv_len / sage::tile_keys + packed.count, packed.longest_k(kv_len)};
+}
+
+namespace detail {
+
+// What quantisation and attention can count. Throws Unsupported and InvalidArgument.
+inline void check_sage_limits(
+    std::int64_t batch, std::int64_t q_len, std::int64_t kv_len, const PackedSequences& packed) {
+    const std::int64_t longest = std::int64_t(1) << 30;
+    require<Unsupported>(
+        q_len < longest && kv_len < longest, "lengths must be below 2^30, got ", q_len, " and ", kv_len);
+    if (packed.count == 0) return;
+    require(packed.count > 0, "the number of packed sequences must not be negative, got ", packed.count);
+    require<Unsupported>(packed.count < longest, "there must be less than 2^30 packed sequences, got ", packed.count);
+    require(batch == 1, "packed sequences need a batch of 1, got ", batch);
+    require(packed.max_q >= 0 && packed.max_k >= 0, "max_q and max_k must not be negative, got ", packed.max_q, " and ",
+        packed.max_k);
+}
+inline void check_sage_offsets(const PackedSequences& packed) {
+    require(
+        packed.count == 0 || (packed.cu_q && packed.cu_k), "packed sequences need cu_q and cu_k, got a null pointer");
+}
+
+} // namespace detail
+
+// Quantised operands in device memory.
 struct SageOperands {
     TensorView<const std::int8_t, 4> q;
     TensorView<const std::int8_t, 4> k;

@@ -122,6 +122,10 @@ inline float decode_fp8(std::uint8_t bits, Fp8Format format) {
     return format == Fp8Format::fnuz ? to_float(float8_e4m3fnuz{bits}) : to_float(float8_e4m3fn{bits});
 }
 
+inline std::int64_t heads_per_kv_head(const SageHostOperands& operands) {
+    return operands.heads_kv == 0 ? 1 : operands.heads_q / operands.heads_kv;
+}
+
 // Normalised Walsh-Hadamard transform of a row (Sylvester's order): orthogonal, and its own inverse.
 inline void rotate(float* row, int padded) {
     for (int i = 0; i < padded; ++i) row[i] *= rotation_scale(padded);
@@ -172,7 +176,7 @@ inline float as_magnitude(std::int32_t bits) { return __builtin_bit_cast(float, 
 inline void quantize_q(SageHostOperands& out, const std::vector<float>& q, const SageHostOptions& options) {
     const int P = out.padded, R = rows_at_once(P);
     const std::int64_t blocks = ceil_div<std::int64_t>(out.q_len, block_rows);
-    const std::int64_t groups = scale_groups(options.q_scale_rows, out.q_len), group = out.heads_q / out.heads_kv;
+    const std::int64_t groups = scale_groups(options.q_scale_rows, out.q_len), group = heads_per_kv_head(out);
     out.q.assign(std::size_t(out.batch * out.heads_q * out.q_len * P), 0);
     out.q_scale.assign(std::size_t(out.batch * out.heads_q * groups), 0.f);
     out.q_mean.assign(options.smooth_q ? std::size_t(out.batch * out.heads_q * blocks * P) : 0, 0.f);
@@ -247,7 +251,7 @@ inline void quantize_q(SageHostOperands& out, const std::vector<float>& q, const
 
 inline void quantize_k(SageHostOperands& out, const std::vector<float>& k, const SageHostOptions& options) {
     const int P = out.padded;
-    const std::int64_t tiles = ceil_div<std::int64_t>(out.kv_len, tile_keys), group = out.heads_q / out.heads_kv;
+    const std::int64_t tiles = ceil_div<std::int64_t>(out.kv_len, tile_keys), group = heads_per_kv_head(out);
     const std::int64_t blocks = ceil_div<std::int64_t>(out.q_len, block_rows);
     out.k.assign(std::size_t(out.batch * out.heads_kv * out.kv_len * P), 0);
     out.k_scale.assign(std::size_t(out.batch * out.heads_kv * tiles), 0.f);

@@ -41,10 +41,11 @@ struct SageStorage {
 };
 
 // The layout for tensors of a shape: `batch`, `q_len` and `kv_len` are the axes of the tensors (1 and all tokens where
-// sequences are packed).
+// sequences are packed). Throws InvalidArgument and Unsupported for shapes that executeSageQuantize refuses.
 inline SageStorage sage_storage(const AttentionShape& shape, const SageOptions& options) {
-    SageStorage s;
-    const bool packed = options.packed.count != 0;
+    check_shape(shape, AttentionOptions{.scale = options.scale});
+    require<Unsupported>(
+        shape.head_dim <= sage::max_head_dim, "Sage attention supports head_dim 1 to 128, got ", shape.head_dim);
     // In double, so that nothing below overflows: with delta_s, which has most elements, and one byte or four of each.
     const auto size = [](std::int64_t x) { return double(std::max<std::int64_t>(x, 1)) + 128; };
     require<Unsupported>(
@@ -53,20 +54,12 @@ inline SageStorage sage_storage(const AttentionShape& shape, const SageOptions& 
             size(shape.batch) * size(shape.heads_kv) * size(shape.kv_len) * 128.0 < 0x1p60,
         "the operands are too large: batch ", shape.batch, ", heads ", shape.heads_q, " and ", shape.heads_kv,
         ", lengths ", shape.q_len, " and ", shape.kv_len);
-    s.padded = sage::padded_head_dim(int(std::min<std::int64_t>(shape.head_dim, 128)));
-    s.sequences = packed ? options.packed.count : shape.batch;
-    s.q_groups = sage::scale_groups(options.q_scale_rows, shape.q_len);
-    s.k_tiles = ceil_div<std::int64_t>(shape.kv_len, 64);
-    s.q_blocks = ceil_div<std::int64_t>(shape.q_len, 128);
-    s.keys = shape.kv_len;
-    if (packed) {
-        const std::int64_t count = options.packed.count, warps = shape.q_len / 32 + count;
-        s.k_tiles = shape.kv_len / 64 + count, s.q_blocks = shape.q_len / 128 + count;
-        s.keys = options.packed.longest_k(shape.kv_len);
-        s.q_groups = options.q_scale_rows == QScaleRows::block  ? s.q_blocks
-                     : options.q_scale_rows == QScaleRows::warp ? warps
-                                                                : 8 * warps;
-    }
+    detail::check_sage_limits(shape.batch, shape.q_len, shape.kv_len, options.packed);
+    const SageSizes sizes = sage_sizes(options.q_scale_rows, shape.batch, shape.q_len, shape.kv_len, options.packed);
+    SageStorage s;
+    s.padded = sage::padded_head_dim(int(shape.head_dim));
+    s.sequences = sizes.sequences, s.q_groups = sizes.q_groups, s.q_blocks = sizes.q_blocks;
+    s.k_tiles = sizes.k_tiles, s.keys = sizes.keys;
     const std::int64_t q_planes = shape.batch * shape.heads_q, kv_planes = shape.batch * shape.heads_kv;
     const auto place = [&](std::int64_t bytes) {
         const std::int64_t at = s.bytes;
@@ -101,18 +94,7 @@ AttentionShape check_sage_inputs(const TensorView<const T, 4>& q, const TensorVi
     rest.scale = options.scale;
     require(v.shape[3] == k.shape[3], "v must have k's head_dim ", k.shape[3], ", got ", v.shape[3]);
     const AttentionShape shape = check_attention(q, k, v, q, rest);
-    require<Unsupported>(shape.head_dim <= sage::max_head_dim, "head_dim must be at most 128, got ", shape.head_dim);
-    const std::int64_t longest = std::int64_t(1) << 30;
-    require<Unsupported>(shape.q_len < longest && shape.kv_len < longest, "lengths must be below 2^30, got ",
-        shape.q_len, " and ", shape.kv_len);
-    if (options.packed.count != 0) {
-        require(options.packed.count > 0 && options.packed.cu_q && options.packed.cu_k,
-            "packed sequences need a positive count, cu_q and cu_k");
-        require<Unsupported>(options.packed.count < longest, "there must be less than 2^30 packed sequences, got ",
-            options.packed.count);
-        require(shape.batch == 1, "packed sequences need a batch of 1, got ", shape.batch);
-        require(options.packed.max_q >= 0 && options.packed.max_k >= 0, "max_q and max_k must not be negative");
-    }
+    check_sage_offsets(options.packed);
     return shape;
 }
 
@@ -185,7 +167,7 @@ SageOperands executeSageQuantize(const TensorView<const T, 4>& q, const TensorVi
     const TensorView<const T, 4>& v, const SageOptions& options, void* buffer, std::size_t bytes) {
     const AttentionShape shape = detail::check_sage_inputs(q, k, v, options);
     const SageStorage storage = sage_storage(shape, options);
-    require(std::int64_t(bytes) >= storage.bytes, "the buffer must have ", storage.bytes, " bytes, got ", bytes);
+    require(bytes >= std::size_t(storage.bytes), "the buffer must have ", storage.bytes, " bytes, got ", bytes);
     require(buffer != nullptr || storage.bytes == 0, "the buffer is a null pointer");
     require(reinterpret_cast<std::uintptr_t>(buffer) % 256 == 0, "the buffer must start on a multiple of 256 bytes");
     const arch::Device& device = arch::current_device();
