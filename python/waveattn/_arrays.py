@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from . import _core, _runtime
+from . import _core, _options, _runtime
 
 HOST = _core.host_memory
 _codes = {name: code for code, name in enumerate(_core.dtype_names)}
@@ -217,6 +217,8 @@ def is_torch(array: Any) -> bool:
 
 def adapter_of(name: str, array: Any, stream: int | None) -> Adapter:
     """The adapter of an argument. `stream` is for arrays that are no torch tensors, whose current stream is unknown."""
+    if stream is not None:
+        stream = _options.integer("stream", stream, 0, 2**64 - 1)
     if is_torch(array):
         if stream is not None:
             raise ValueError("torch tensors run on torch's current stream; use torch.cuda.stream() instead of stream=")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from . import _options
 from .functional import flash_attention
 
 
@@ -44,6 +45,7 @@ def flash_attn_func(
     window = tuple(window_size) if isinstance(window_size, (tuple, list)) else window_size
     if window not in ((-1, -1), (-1, 0)):
         raise NotImplementedError(f"flash_attn_func: window_size={window_size!r} is not supported, only (-1, -1)")
+    causal = _options.flag("causal", causal)
     rule = "bottom_right" if causal or window == (-1, 0) else None
     result = flash_attention(
         q, k, v, causal=rule, scale=softmax_scale, return_lse=return_attn_probs, layout="bshd"  # type: ignore[arg-type]
@@ -66,6 +68,7 @@ def scaled_dot_product_attention(
 
     Different numbers of heads need ``enable_gqa``, as in torch.
     """
+    is_causal, enable_gqa = _options.flag("is_causal", is_causal), _options.flag("enable_gqa", enable_gqa)
     if attn_mask is not None and is_causal:
         raise ValueError("scaled_dot_product_attention: attn_mask and is_causal exclude one another")
     if attn_mask is not None:

@@ -225,13 +225,11 @@ def decode(
         device = device or cache._device
     elif v is None:
         raise TypeError("v is missing: only caches hold keys and values")
+    adapter = _arrays.adapter_of("q", q, stream)
     if _arrays.is_torch(q):
-        if stream is not None:
-            raise ValueError("torch tensors run on torch's current stream; use torch.cuda.stream() instead of stream=")
         from . import torch_ops
 
         return torch_ops.decode(q, k, v, scales, kv_lens, kv_len, causal, scale, return_lse, out, splits, device)
-    adapter = _arrays.adapter_of("q", q, stream)
     result, lse = run_decode(
         adapter, q, k, v, scales, kv_lens, kv_len, out, causal, scale, return_lse, splits, device
     )

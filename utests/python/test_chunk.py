@@ -320,3 +320,14 @@ def test_wave64_is_refused(torch, numpy_only, target):
         cache.append(torch.randn(3, 1, 64), torch.randn(3, 1, 64))
     with pytest.raises(RuntimeError, match="wave32 target"):
         waveattn.chunk_attention(torch.randn(1, 2, 64), cache, device=target)
+
+
+def test_a_failed_append_gives_its_pages_back(torch, card):
+    cache, _ = filled(torch, card, tokens=(10,))
+    table, free = cache.page_table.clone(), cache.free_pages
+    token = card.put(torch.zeros(8, 2, 128))
+    with pytest.raises(ValueError, match="stride"):
+        cache.append(token[:, :, ::2], token[:, :, ::2])
+    assert cache.lengths == [10] and cache.free_pages == free and torch.equal(cache.page_table, table)
+    cache.append(token[:, :, :64], token[:, :, :64])
+    assert cache.lengths == [18] and cache.free_pages == free - 2

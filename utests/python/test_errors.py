@@ -120,7 +120,16 @@ def test_names(place, qkv, options, words):
         ({"layout": None}, TypeError, "layout must be a string"),
         ({"backend": 1}, TypeError, "backend must be a string"),
         ({"scale": "1"}, TypeError, "scale must be a number"),
+        ({"scale": {}}, TypeError, "scale must be a number"),
+        ({"scale": 1j}, TypeError, "scale must be a number"),
+        ({"scale": np.ones(1)}, TypeError, "scale must be a number"),
+        ({"scale": 10**400}, ValueError, "scale must be finite"),
+        ({"return_lse": "yes"}, TypeError, "return_lse must be True or False, got 'yes'"),
+        ({"return_lse": 2}, TypeError, "return_lse must be True or False, got 2"),
         ({"scores": "quantized"}, NotImplementedError, "scores"),
+        ({"scores": "exactly"}, ValueError, "scores must be 'auto', 'exact' or 'quantized', got 'exactly'"),
+        ({"basis": 1}, TypeError, "basis must be 'online' or 'pinned', got 1"),
+        ({"xcd_swizzle": "yes"}, ValueError, "xcd_swizzle must be 'auto', 'on' or 'off', got 'yes'"),
     ],
 )
 @pytest.mark.parametrize("kind", ["torch", "numpy"])
@@ -137,6 +146,63 @@ def test_device_is_the_name_of_a_target(numpy_only):
             waveattn.flash_attention(q, q, q, device=device)
     with pytest.raises(TypeError, match="device must be"):
         waveattn.softmax(q, device=0)
+
+
+@pytest.mark.parametrize("stream", ["0", 1.5, True, [0]])
+def test_a_stream_is_an_integer(numpy_only, stream):
+    q = np.zeros((1, 1, 2, 8), np.float32)
+    for function, arguments in ((waveattn.flash_attention, (q, q, q)), (waveattn.decode, (q, q, q)), (waveattn.softmax, (q,))):
+        with pytest.raises(TypeError, match="stream must be an integer"):
+            function(*arguments, stream=stream)
+    with pytest.raises(ValueError, match="stream must be from 0"):
+        waveattn.softmax(q, stream=-1)
+
+
+def test_sizes_of_caches(torch, place, qkv):
+    sizes = {"batch": 1, "heads": 2, "capacity": 5, "head_dim": 32}
+    paged = {"pages": 2, "kv_heads": 2, "page_size": 4, "head_dim": 64, "sequences": 1, "max_cells": 8}
+    for make, arguments in (
+        (waveattn.Int8KVCache, sizes),
+        (waveattn.Fp8KVCache, {**sizes, "head_dim_v": 32}),
+        (waveattn.PagedKVCache, paged),
+    ):
+        for name in arguments:
+            for wrong in (2.0, "2", True, [2]):
+                with pytest.raises(TypeError, match=f"{name} must be an integer"):
+                    make(**{**arguments, name: wrong}, like=qkv[0], **place.options)
+            with pytest.raises(ValueError, match=f"{name} must be positive, got 0"):
+                make(**{**arguments, name: 0}, like=qkv[0], **place.options)
+        with pytest.raises(TypeError, match="device must be"):
+            make(**arguments, like=qkv[0], device=0)
+    cache = waveattn.PagedKVCache(**paged, like=qkv[0], **place.options)
+    for function in (cache.clear, lambda value: cache.evict(value, 0), lambda value: cache.append(qkv[0], qkv[0], value)):
+        with pytest.raises(TypeError, match="sequence must be an integer"):
+            function("0")
+        with pytest.raises(ValueError, match="sequence must be from 0 to 0, got 1"):
+            function(1)
+    for wrong in (-1, 1.0):
+        with pytest.raises((TypeError, ValueError), match="heads_q must be"):
+            waveattn.chunk_workspace(1, wrong, 64, 8)
+
+
+@pytest.mark.parametrize("name", ["kv_len", "splits"])
+def test_integers_of_decode(place, qkv, name):
+    for wrong in (1.0, "1", True):
+        with pytest.raises(TypeError, match=f"{name} must be an integer"):
+            waveattn.decode(*qkv, **{name: wrong}, **place.options)
+    for wrong in (-1, 2**63):
+        with pytest.raises(ValueError, match=f"{name} must be from 0 to"):
+            waveattn.decode(*qkv, **{name: wrong}, **place.options)
+
+
+def test_a_subclass_of_a_cache_is_a_cache(torch, place, qkv):
+    class Named(waveattn.Int8KVCache):
+        pass
+
+    q, k, v = qkv
+    cache = Named(1, 2, k.shape[2], k.shape[3], like=q, **place.options)
+    cache.append(k, v)
+    torch.testing.assert_close(call(place, q, cache), waveattn.decode(q, cache, **place.options), rtol=2e-2, atol=2e-2)
 
 
 def test_settings_of_other_operations(torch, place, qkv):
@@ -322,6 +388,13 @@ def test_arguments_of_flash_attn_that_are_not_covered(torch, options, error):
     q = torch.rand(1, 3, 1, 32)
     with pytest.raises(error, match=next(iter(options))):
         compat.flash_attn_func(q, q, q, **options)
+
+
+def test_flags_of_other_projects_are_booleans(qkv):
+    with pytest.raises(TypeError, match="causal must be True or False, got 'top_left'"):
+        compat.flash_attn_func(*qkv, causal="top_left")
+    with pytest.raises(TypeError, match="is_causal must be True or False"):
+        compat.scaled_dot_product_attention(*qkv, is_causal="no")
 
 
 def test_arguments_of_sdpa_that_are_not_covered(torch):
