@@ -6,6 +6,7 @@ import functools
 import importlib.util
 import os
 import pathlib
+import sys
 import warnings
 from typing import Any
 
@@ -107,31 +108,62 @@ def emulated_ordinal(target: str | None) -> int:
         raise TypeError(f"device must be a string, the name of an emulated target ({', '.join(ordinals)}), got {target!r}")
     if target == "":
         raise ValueError(f"device must be one of the emulated targets {', '.join(ordinals)}, got ''")
-    name = target or os.environ.get("WAVEATTN_EMULATED_DEVICE") or DEFAULT_EMULATED_TARGET
+    name = target or os.environ.get("WAVEATTN_EMULATED_DEVICE") or _default_target(ordinals)
     if name not in ordinals:
-        if target is None and not os.environ.get("WAVEATTN_EMULATED_DEVICE"):
-            name = next(iter(ordinals))  # GFXEMU_DEVICES chose devices without the default one
-        else:
-            raise ValueError(f"device must be one of the emulated targets {', '.join(ordinals)}, got {name!r}")
+        raise ValueError(f"device must be one of the emulated targets {', '.join(ordinals)}, got {name!r}")
     if not _warned:
         _warned = True
         warnings.warn(
             f"waveattn: CPU tensors are computed by an emulated AMD GPU ({name}): exact, but many thousand times slower "
             "than a GPU",
             RuntimeWarning,
-            stacklevel=2,
+            stacklevel=_level_of_caller(),
         )
+    require_code(ordinals[name])
     return ordinals[name]
 
 
+def _default_target(ordinals: dict[str, int]) -> str:
+    """The target of CPU tensors where nobody chose one: the default, if it is there and this build has code for it."""
+    usable = [name for name, ordinal in ordinals.items() if has_code(ordinal)] or list(ordinals)
+    return DEFAULT_EMULATED_TARGET if DEFAULT_EMULATED_TARGET in usable else usable[0]
+
+
+def _level_of_caller() -> int:
+    """The stack level, for the function that asks, of the line that called into this package."""
+    level, result = 1, 2
+    frame = sys._getframe(1)
+    while frame is not None:
+        if frame.f_globals.get("__name__", "").partition(".")[0] == __name__.partition(".")[0]:
+            result = level + 1
+        frame, level = frame.f_back, level + 1  # type: ignore[assignment]
+    return result
+
+
+def has_code(ordinal: int) -> bool:
+    """Whether this build has a code object for a device. Those for a family of targets ("gfx12-generic") count for all."""
+    built = _core.targets.split(",")
+    return device(ordinal)["gcn_arch"].partition(":")[0] in built or any("generic" in name for name in built)
+
+
+def require_code(ordinal: int) -> None:
+    """Raises RuntimeError where kernels exist for a device, but this build was not compiled for it."""
+    if target(ordinal) != "unsupported" and not has_code(ordinal):
+        raise RuntimeError(
+            f"this build of waveattn has code for {', '.join(_core.targets.split(','))}, but {device_in_words(ordinal)}; "
+            "CMAKE_HIP_ARCHITECTURES chooses the targets of a build"
+        )
+
+
 def require_gpu(ordinal: int) -> int:
-    """Checks that ROCm's runtime and the device are there; returns the ordinal."""
+    """Checks that ROCm's runtime, the device and code for it are there; returns the ordinal."""
     status = rocm()
     if not status["loaded"]:
         raise RuntimeError("no HIP runtime (libamdhip64, ROCm 6 or newer) was found; tried " + "; ".join(status["tried"]))
     count = _core.rocm_device_count()
     if ordinal >= count:
         raise RuntimeError(f"device {ordinal} does not exist for the HIP runtime {status['path']}, which sees {count} devices")
+    require_code(ordinal)
     return ordinal
 
 
@@ -161,8 +193,8 @@ def devices() -> list[dict[str, Any]]:
 
 
 def is_available() -> bool:
-    """Whether a GPU of a supported target is there. CPU tensors work without one, on the emulator."""
-    return any(entry["target"] != "unsupported" for entry in gpu_devices())
+    """Whether a GPU is there that this build has kernels for. CPU tensors work without one, on the emulator."""
+    return any(entry["target"] != "unsupported" and has_code(entry["ordinal"]) for entry in gpu_devices())
 
 
 def info() -> dict[str, Any]:
@@ -184,7 +216,7 @@ def info() -> dict[str, Any]:
         reason = f"the HIP runtime {status['path']} sees no device"
     elif not is_available():
         found = ", ".join(entry["gcn_arch"] for entry in gpus)
-        reason = f"found {found}; kernels exist for {_core.supported_targets()}"
+        reason = f"found {found}; kernels exist for {_core.supported_targets()}, in this build for {_core.targets}"
     return {
         "version": _core.__version__,
         "targets": _core.targets.split(","),

@@ -46,6 +46,7 @@ template <class Return, class... Argument> std::string shape_of(Return (*)(Argum
     HIP_ABI_VALUE(hipSuccess)                                                                                          \
     HIP_ABI_VALUE(hipErrorInvalidValue)                                                                                \
     HIP_ABI_VALUE(hipErrorOutOfMemory)                                                                                 \
+    HIP_ABI_VALUE(hipErrorInvalidDeviceFunction)                                                                       \
     HIP_ABI_VALUE(hipErrorNoDevice)                                                                                    \
     HIP_ABI_VALUE(hipErrorInvalidDevice)                                                                               \
     HIP_ABI_VALUE(hipErrorNoBinaryForGpu)                                                                              \

@@ -48,3 +48,15 @@ TEST_CASE("an error of the runtime names the kernel") {
         doctest::Contains("store: hip"), HipFailure);
     (void)hipGetLastError();
 }
+
+TEST_CASE("a program that was not compiled for the device says so") {
+    int ordinal = 0;
+    hipDeviceProp_t properties;
+    check_hip(hipGetDevice(&ordinal), "hipGetDevice");
+    check_hip(hipGetDeviceProperties(&properties, ordinal), "hipGetDeviceProperties");
+    for (hipError_t code : {hipErrorNoBinaryForGpu, hipErrorInvalidDeviceFunction})
+        CHECK_THROWS_WITH_AS(detail::check_launch(code, "store"),
+            doctest::Contains(concat("store: this program has no code for ", properties.gcnArchName).c_str()),
+            HipFailure);
+    CHECK_NOTHROW(detail::check_launch(hipSuccess, "store"));
+}

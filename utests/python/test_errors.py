@@ -306,6 +306,43 @@ def test_a_stream_for_torch_tensors(torch, place, qkv):
         call(place, *qkv, stream=5)
 
 
+def test_a_build_without_code_for_the_device(torch, numpy_only, monkeypatch):
+    q = torch.zeros(1, 2, 5, 32)
+    built = "gfx1200,gfx1030"
+    monkeypatch.setattr(_core, "targets", built)
+    monkeypatch.delenv("WAVEATTN_EMULATED_DEVICE", raising=False)
+    for call_on in (
+        lambda device: waveattn.flash_attention(q, q, q, device=device),
+        lambda device: waveattn.softmax(q.numpy(), device=device),
+        lambda device: waveattn.Int8KVCache(1, 1, 1, 8, like=q, device=device),
+    ):
+        with pytest.raises(RuntimeError, match="this build of waveattn has code for gfx1200, gfx1030, but .* is gfx942"):
+            call_on("gfx942")
+    # Without a choice a target of the build is taken.
+    assert _runtime.device(_runtime.emulated_ordinal(None))["target"] == "gfx1030"
+    monkeypatch.setattr(_core, "targets", "gfx9-4-generic")
+    assert _runtime.device(_runtime.emulated_ordinal(None))["target"] == "gfx942"
+
+
+def test_a_gpu_without_code_is_not_available(monkeypatch):
+    entry = {"ordinal": 0, "name": "a card", "gcn_arch": "gfx1031", "target": "gfx1030", "emulated": False}
+    monkeypatch.setattr(_runtime, "gpu_devices", lambda: [entry])
+    monkeypatch.setattr(_runtime, "device", lambda ordinal: entry)
+    for targets, available in (("gfx1030,gfx942", False), ("gfx1031", True), ("gfx10-3-generic", True)):
+        monkeypatch.setattr(_core, "targets", targets)
+        assert waveattn.is_available() is available
+
+
+def test_the_warning_of_the_emulator_names_the_line_of_the_caller(torch, numpy_only, monkeypatch):
+    q = torch.zeros(1, 2, 5, 32)
+    for function in (waveattn.flash_attention, waveattn.decode, compat.sdpa):
+        for tensor in (q, q.numpy()):
+            monkeypatch.setattr(_runtime, "_warned", False)
+            with pytest.warns(RuntimeWarning, match="emulated AMD GPU") as caught:
+                function(tensor, tensor, tensor)
+            assert [warning.filename for warning in caught] == [__file__]
+
+
 def test_a_gpu_that_no_kernel_supports(torch, monkeypatch, numpy_only):
     unsupported = {**_runtime.device(_core.first_emulated), "target": "unsupported", "gcn_arch": "gfx1100", "name": "X"}
     monkeypatch.setattr(_runtime, "device", lambda ordinal: unsupported)

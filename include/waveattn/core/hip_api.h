@@ -42,6 +42,7 @@ enum hipError_t : unsigned {
     hipSuccess = 0,
     hipErrorInvalidValue = 1,
     hipErrorOutOfMemory = 2,
+    hipErrorInvalidDeviceFunction = 98,
     hipErrorNoDevice = 100,
     hipErrorInvalidDevice = 101,
     hipErrorNoBinaryForGpu = 209,

@@ -18,6 +18,18 @@ hipError_t launch_packed(const void* kernel, dim3 grid, dim3 block, std::size_t 
     void* pointers[] = {const_cast<void*>(static_cast<const void*>(&std::get<I>(values)))..., nullptr};
     return hipLaunchKernel(kernel, grid, block, pointers, dynamic_lds, stream);
 }
+
+// Throws HipFailure, which names the device where the program was not compiled for it, unless a launch succeeded.
+inline void check_launch(hipError_t code, const char* name) {
+    if (code == hipErrorNoBinaryForGpu || code == hipErrorInvalidDeviceFunction) {
+        int ordinal = 0;
+        hipDeviceProp_t properties;
+        if (hipGetDevice(&ordinal) == hipSuccess && hipGetDeviceProperties(&properties, ordinal) == hipSuccess)
+            throw HipFailure(code, concat(name, ": this program has no code for ", properties.gcnArchName, " (device ",
+                                       ordinal, "); compile it for that target, too (CMAKE_HIP_ARCHITECTURES)"));
+    }
+    check_hip(code, name);
+}
 } // namespace detail
 
 // Launches `kernel` on `stream` of the current device; `dynamic_lds` in bytes. The arguments convert to the kernel's
@@ -30,8 +42,9 @@ void launch(const char* name, void (*kernel)(Parameter...), std::int64_t blocks,
     require<Unsupported>(blocks > 0 && blocks <= std::numeric_limits<std::uint32_t>::max() / threads, name, ": ",
         blocks, " workgroups of ", threads, " threads exceed the 2^32 - 1 work-items of a HIP launch");
     std::tuple<Parameter...> values(std::forward<Argument>(arguments)...);
-    check_hip(detail::launch_packed(reinterpret_cast<const void*>(kernel), dim3(std::uint32_t(blocks)),
-                  dim3(std::uint32_t(threads)), dynamic_lds, stream, values, std::index_sequence_for<Parameter...>{}),
+    detail::check_launch(
+        detail::launch_packed(reinterpret_cast<const void*>(kernel), dim3(std::uint32_t(blocks)),
+            dim3(std::uint32_t(threads)), dynamic_lds, stream, values, std::index_sequence_for<Parameter...>{}),
         name);
 }
 
@@ -41,8 +54,9 @@ void launch(const char* name, void (*kernel)(Parameter...), dim3 grid, int threa
     hipStream_t stream, Argument&&... arguments) {
     static_assert(sizeof...(Parameter) == sizeof...(Argument));
     std::tuple<Parameter...> values(std::forward<Argument>(arguments)...);
-    check_hip(detail::launch_packed(reinterpret_cast<const void*>(kernel), grid, dim3(std::uint32_t(threads)),
-                  dynamic_lds, stream, values, std::index_sequence_for<Parameter...>{}),
+    detail::check_launch(
+        detail::launch_packed(reinterpret_cast<const void*>(kernel), grid, dim3(std::uint32_t(threads)), dynamic_lds,
+            stream, values, std::index_sequence_for<Parameter...>{}),
         name);
 }
 
