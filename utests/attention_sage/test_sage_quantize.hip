@@ -224,9 +224,52 @@ TEST_CASE("quantise: bad arguments") {
     CHECK_THROWS_AS(call(good, other, other, base, 1 << 16), InvalidArgument);
     other = make_contiguous<const bfloat16>(q.data(), 1, 4, 4, 192);
     CHECK_THROWS_AS(call(other, other, other, base, 1 << 16), Unsupported);
+    CHECK_THROWS_WITH_AS(call(good, good, good, nullptr, 1 << 16), "the buffer is a null pointer", InvalidArgument);
     SageOptions options;
     options.scale = std::numeric_limits<float>::infinity();
     CHECK_THROWS_AS(call(good, good, good, base, 1 << 16, options), InvalidArgument);
     options = {}, options.packed.count = 1;
     CHECK_THROWS_AS(call(good, good, good, base, 1 << 16, options), InvalidArgument);
+}
+
+TEST_CASE("quantise: the workspace query refuses what quantisation refuses") {
+    const AttentionShape good{1, 4, 2, 16, 16, 64, 64};
+    const auto query = [&](auto change) {
+        AttentionShape shape = good;
+        SageOptions options;
+        change(shape, options);
+        return sage_storage(shape, options).bytes;
+    };
+    using S = AttentionShape;
+    using O = SageOptions;
+    CHECK(query([](S&, O&) {}) > 0);
+    CHECK(query([](S& s, O&) { s.head_dim_v = 0; }) == query([](S&, O&) {})); // v has q's head_dim
+    CHECK(query([](S&, O& o) { o.packed.count = 3; }) > 0);                   // offsets come with the call
+    CHECK_THROWS_AS(query([](S& s, O&) { s.head_dim = 0; }), InvalidArgument);
+    CHECK_THROWS_AS(query([](S& s, O&) { s.head_dim = 129; }), Unsupported);
+    CHECK_THROWS_AS(query([](S& s, O&) { s.q_len = -1; }), InvalidArgument);
+    CHECK_THROWS_AS(query([](S& s, O&) { s.kv_len = std::int64_t(1) << 30; }), Unsupported);
+    CHECK_THROWS_AS(query([](S& s, O&) { s.heads_kv = 3; }), InvalidArgument);
+    CHECK_THROWS_AS(query([](S& s, O&) { s.batch = s.heads_q = std::int64_t(1) << 40; }), Unsupported);
+    CHECK_THROWS_AS(query([](S&, O& o) { o.packed.count = -1; }), InvalidArgument);
+    CHECK_THROWS_AS(query([](S& s, O& o) { s.batch = o.packed.count = 2; }), InvalidArgument);
+    CHECK_THROWS_AS(query([](S&, O& o) { o.packed.count = 1, o.packed.max_k = -1; }), InvalidArgument);
+}
+
+TEST_CASE("quantise: the host version checks its arguments, and takes empty axes") {
+    const SageHostOptions options;
+    const auto quantise = [&](std::size_t q, std::size_t k, std::size_t v, AttentionShape shape) {
+        SageHostOptions smooth = options;
+        smooth.smooth_q = true;
+        return sage_quantize_host(
+            std::vector<float>(q, 1.f), std::vector<float>(k, 1.f), std::vector<float>(v, 1.f), shape, smooth);
+    };
+    CHECK(quantise(0, 0, 0, {1, 0, 0, 5, 5, 8, 8}).q.empty());
+    CHECK(quantise(0, 40, 40, {1, 1, 1, 0, 5, 8, 8}).k.size() == 5 * 64);
+    CHECK(quantise(40, 0, 0, {1, 1, 1, 5, 0, 8, 8}).q.size() == 5 * 64);
+    CHECK_THROWS_AS(quantise(39, 40, 40, {1, 1, 1, 5, 5, 8, 8}), InvalidArgument);
+    CHECK_THROWS_AS(quantise(40, 39, 40, {1, 1, 1, 5, 5, 8, 8}), InvalidArgument);
+    CHECK_THROWS_AS(quantise(40, 40, 41, {1, 1, 1, 5, 5, 8, 8}), InvalidArgument);
+    CHECK_THROWS_AS(quantise(120, 80, 80, {1, 3, 2, 5, 5, 8, 8}), InvalidArgument);
+    CHECK_THROWS_AS(quantise(200, 200, 200, {1, 1, 1, 1, 1, 200, 200}), Unsupported);
 }

@@ -108,6 +108,14 @@ inline SageSizes sage_sizes(
 
 namespace detail {
 
+// The shape of q, k and v before quantisation; v has their head_dim. Throws InvalidArgument and Unsupported.
+inline void check_sage_shape(AttentionShape shape, std::optional<float> scale) {
+    shape.head_dim_v = shape.head_dim;
+    check_shape(shape, AttentionOptions{.scale = scale});
+    require<Unsupported>(
+        shape.head_dim <= sage::max_head_dim, "Sage attention supports head_dim 1 to 128, got ", shape.head_dim);
+}
+
 // What quantisation and attention can count. Throws Unsupported and InvalidArgument.
 inline void check_sage_limits(
     std::int64_t batch, std::int64_t q_len, std::int64_t kv_len, const PackedSequences& packed) {

@@ -323,9 +323,17 @@ inline void quantize_v(SageHostOperands& out, const std::vector<float>& v, const
 
 } // namespace sage
 
-// All steps. head_dim at most 128.
+// All steps. Throws InvalidArgument for sizes that do not fit the shape, and Unsupported for head_dim above 128.
 inline SageHostOperands sage_quantize_host(const std::vector<float>& q, const std::vector<float>& k,
     const std::vector<float>& v, const AttentionShape& shape, const SageHostOptions& options) {
+    detail::check_sage_shape(shape, options.scale);
+    const auto check_size = [&](const char* name, const std::vector<float>& values, std::int64_t rows) {
+        require(std::int64_t(values.size()) == shape.batch * rows * shape.head_dim, name, " must have ",
+            shape.batch * rows * shape.head_dim, " values, got ", values.size());
+    };
+    check_size("q", q, shape.heads_q * shape.q_len);
+    check_size("k", k, shape.heads_kv * shape.kv_len);
+    check_size("v", v, shape.heads_kv * shape.kv_len);
     SageHostOperands out;
     out.batch = shape.batch, out.heads_q = shape.heads_q, out.heads_kv = shape.heads_kv;
     out.q_len = shape.q_len, out.kv_len = shape.kv_len;

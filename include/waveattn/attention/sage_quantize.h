@@ -43,9 +43,7 @@ struct SageStorage {
 // The layout for tensors of a shape: `batch`, `q_len` and `kv_len` are the axes of the tensors (1 and all tokens where
 // sequences are packed). Throws InvalidArgument and Unsupported for shapes that executeSageQuantize refuses.
 inline SageStorage sage_storage(const AttentionShape& shape, const SageOptions& options) {
-    check_shape(shape, AttentionOptions{.scale = options.scale});
-    require<Unsupported>(
-        shape.head_dim <= sage::max_head_dim, "Sage attention supports head_dim 1 to 128, got ", shape.head_dim);
+    detail::check_sage_shape(shape, options.scale);
     // In double, so that nothing below overflows: with delta_s, which has most elements, and one byte or four of each.
     const auto size = [](std::int64_t x) { return double(std::max<std::int64_t>(x, 1)) + 128; };
     require<Unsupported>(
@@ -94,7 +92,6 @@ AttentionShape check_sage_inputs(const TensorView<const T, 4>& q, const TensorVi
     rest.scale = options.scale;
     require(v.shape[3] == k.shape[3], "v must have k's head_dim ", k.shape[3], ", got ", v.shape[3]);
     const AttentionShape shape = check_attention(q, k, v, q, rest);
-    check_sage_offsets(options.packed);
     return shape;
 }
 
@@ -167,6 +164,7 @@ SageOperands executeSageQuantize(const TensorView<const T, 4>& q, const TensorVi
     const TensorView<const T, 4>& v, const SageOptions& options, void* buffer, std::size_t bytes) {
     const AttentionShape shape = detail::check_sage_inputs(q, k, v, options);
     const SageStorage storage = sage_storage(shape, options);
+    detail::check_sage_offsets(options.packed);
     require(bytes >= std::size_t(storage.bytes), "the buffer must have ", storage.bytes, " bytes, got ", bytes);
     require(buffer != nullptr || storage.bytes == 0, "the buffer is a null pointer");
     require(reinterpret_cast<std::uintptr_t>(buffer) % 256 == 0, "the buffer must start on a multiple of 256 bytes");
@@ -219,6 +217,7 @@ template <class T, class O>
 void executeSageAttention(const TensorView<const T, 4>& q, const TensorView<const T, 4>& k,
     const TensorView<const T, 4>& v, const TensorView<O, 4>& o, const SageOptions& options, void* buffer,
     std::size_t bytes) {
+    detail::check_sage_inputs(q, k, v, options);
     detail::check_view("o", o, true);
     for (int axis = 0; axis < 4; ++axis)
         require(o.shape[axis] == q.shape[axis], "o must have q's shape ", detail::shape_text(q), ", got ",
