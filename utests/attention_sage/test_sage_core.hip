@@ -1,5 +1,5 @@
-// The lane maps of the 8-bit matrix atoms against the instructions, and one kernel of the family: quick to compile, for
-// the mutation checks too.
+// The lane maps of the 8-bit matrix atoms against the instructions, and one kernel of the family, with long tails:
+// quick to compile, for the mutation checks too.
 #include "sage_support.h"
 
 #include "waveattn/tile/mfma_cdna_8bit.h"
@@ -66,6 +66,16 @@ template <class Arch> void attend(const DeviceOperands& device, const AttentionS
     p.output = OutputType::float32, p.wide_stores = true;
     detail::launch_sage<Arch, 64, 4, SageBias::none>(p, checked, nullptr);
 }
+std::vector<float> attend(const SageHostOperands& host, const AttentionShape& s) {
+    DeviceOperands device(host, device_fp8());
+    DeviceArray<float> o(host.q.size());
+    if (arch::current_device().target == arch::Target::gfx942)
+        attend<arch::gfx942>(device, s, o.data());
+    else
+        attend<arch::gfx950>(device, s, o.data());
+    CHECK(o.guards_intact());
+    return o.host();
+}
 
 } // namespace
 
@@ -81,13 +91,57 @@ TEST_CASE("core: a kernel is within fp8's error of the oracle") {
     const SageInputs in = sage_inputs(SageData::gaussian, s, 3);
     const SageHostOptions options{.scale = 0.125f, .format = device_fp8()};
     const SageHostOperands host = sage_quantize_host(in.q, in.k, in.v, s, options);
-    DeviceOperands device(host, options.format);
-    DeviceArray<float> o(in.q.size());
-    if (arch::current_device().target == arch::Target::gfx942)
-        attend<arch::gfx942>(device, s, o.data());
-    else
-        attend<arch::gfx950>(device, s, o.data());
     const Oracle want = quantised_oracle(host, s, Causal::none, options.format);
-    CHECK(compare(o.host(), want.o).relative_l2 < 0.034);
-    CHECK(o.guards_intact());
+    CHECK(compare(attend(host, s), want.o).relative_l2 < 0.034);
+}
+
+// One key holds most of a row, thousands of equal ones the rest, each less than fp8 can hold beside it: v is 0 for the
+// one and 1 for the others, so o is their share of the weight. Their weights are off by 2^-4 of their size, or by half
+// a step of fp8's smallest, which is less than 2^-7 of a row's sum together (sage_kernel.h: least_sum).
+TEST_CASE("core: long tails of equal keys") {
+    struct Tail {
+        int keys, large; // and where the large one is
+        float score;
+    };
+    for (const Tail& tail : {Tail{8192, 0, 10.7f}, {8192, 4097, 9.5f}, {3000, 2, 9.f}, {20000, 0, 12.f},
+             {20000, 9000, 13.f}, {700, 699, 8.f}}) {
+        CAPTURE(tail.keys);
+        CAPTURE(tail.large);
+        const AttentionShape s{1, 1, 1, 33, tail.keys, 64, 64};
+        SageInputs in{std::vector<float>(33 * 64), std::vector<float>(std::size_t(tail.keys) * 64),
+            std::vector<float>(std::size_t(tail.keys) * 64, 1.f)};
+        for (std::size_t i = 0; i < in.q.size(); i += 64) in.q[i] = 1.f;
+        in.k[std::size_t(tail.large) * 64] = tail.score;
+        for (std::size_t d = 0; d < 64; ++d) in.v[std::size_t(tail.large) * 64 + d] = 0.f;
+        const SageHostOptions options{.scale = 1.f, .smooth_k = false, .format = device_fp8()};
+        const auto o = attend(sage_quantize_host(in.q, in.k, in.v, s, options), s);
+        const double others = tail.keys - 1, want = others / (others + std::exp(double(tail.score)));
+        for (float value : o) REQUIRE(std::abs(double(value) - want) < want / 16 + 0x1p-7);
+    }
+}
+
+// The same with random scores around: rows differ, large keys come again after rows were raised, and what is raised
+// must stay in fp8's range. All but the large keys' values have a mean of 1, so that a lost tail shows.
+TEST_CASE("core: long tails of random keys") {
+    struct Tail {
+        int period, first;
+        float score;
+    };
+    for (const Tail& tail : {Tail{8192, 0, 11.f}, {8192, 5000, 11.f}, {1024, 300, 10.f}, {256, 130, 10.f}}) {
+        CAPTURE(tail.period);
+        CAPTURE(tail.first);
+        const AttentionShape s{1, 1, 1, 32, 8192, 64, 64};
+        SageInputs in = sage_inputs(SageData::gaussian, s, 5);
+        for (std::size_t i = 0; i < in.q.size(); i += 64) in.q[i] = 8.f;
+        for (std::size_t j = 0; j < 8192; ++j) {
+            const bool large = int(j) % tail.period == tail.first;
+            in.k[j * 64] = large ? tail.score : 0.f; // times 8 / sqrt(64)
+            for (std::size_t d = 0; d < 64; ++d)
+                in.v[j * 64 + d] = large ? 0.05f * in.v[j * 64 + d] : 1.f + 0.3f * in.v[j * 64 + d];
+        }
+        const SageHostOptions options{.scale = 0.125f, .format = device_fp8()};
+        const SageHostOperands host = sage_quantize_host(in.q, in.k, in.v, s, options);
+        const Oracle want = quantised_oracle(host, s, Causal::none, options.format);
+        CHECK(compare(attend(host, s), want.o).relative_l2 < 0.034);
+    }
 }
