@@ -49,10 +49,12 @@ def _run_attention(
 
 def check_number(name: str, value: Any) -> None:
     """Raises unless `value` is one number that a float can hold."""
+    if isinstance(value, float):  # first, for torch.compile's symbolic numbers have no attributes to look for
+        return
     try:
         if isinstance(value, (bool, str, bytes)):
             raise TypeError
-        if getattr(value, "ndim", 0) != 0:
+        if not isinstance(value, int) and getattr(value, "ndim", 0) != 0:
             raise TypeError
         float(value)
     except OverflowError:

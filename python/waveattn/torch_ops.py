@@ -5,6 +5,7 @@ Imported when the first torch tensor arrives; import it yourself to use ``torch.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -265,7 +266,7 @@ def _softmax_out(x: torch.Tensor, out: torch.Tensor, device: str | None = None) 
     functional.run_softmax(_arrays.torch_adapter(), x, out, device)
 
 
-_implementations = {
+_implementations: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "flash_attention": (_implementation, _fake),
     "flash_attention_out": (_implementation_out, _fake_out),
     "decode": (_decode, _fake_decode),
@@ -280,9 +281,21 @@ _implementations = {
     "softmax": (_softmax, lambda x, device=None: x.new_empty(x.shape)),
     "softmax_out": (_softmax_out, lambda x, out, device=None: None),
 }
+
+
+def _refusing_gradients(function: Callable[..., Any]) -> Callable[..., Any]:
+    """For variants with out, which autograd takes for constants where nobody says otherwise."""
+
+    def checked(*arguments: Any, **named: Any) -> Any:
+        check_no_gradient(*arguments, *named.values())
+        return function(*arguments, **named)
+
+    return checked
+
+
 for _name, (_real, _of_fakes) in _implementations.items():
     for _key in ("CPU", "CUDA"):  # torch for ROCm uses the CUDA key
-        _library.impl(_name, _real, _key)
+        _library.impl(_name, _refusing_gradients(_real) if _name.endswith("_out") else _real, _key)
     torch.library.register_fake(f"waveattn::{_name}", _of_fakes, lib=_library)
 
 
@@ -317,7 +330,13 @@ def flash_attention(
     return (result, lse) if return_lse else result
 
 
-def _check_same_device(first: torch.Tensor, **others: Any) -> None:
+def _check_dense(name: str, tensor: torch.Tensor) -> None:
+    if tensor.layout is not torch.strided or tensor.is_nested or tensor.is_quantized:
+        raise ValueError(f"{name} must be a dense tensor, got one that is nested, quantized or of layout {tensor.layout}")
+
+
+def _check_same_device(first: torch.Tensor, *, first_name: str = "q", **others: Any) -> None:
+    _check_dense(first_name, first)
     for name, tensor in others.items():
         if tensor is None:
             continue
@@ -325,6 +344,7 @@ def _check_same_device(first: torch.Tensor, **others: Any) -> None:
             raise TypeError(f"{name} must be a torch.Tensor like the first argument, got {type(tensor).__name__}")
         if tensor.device != first.device:
             raise ValueError(f"all tensors must be on the same device, got {first.device} and {tensor.device} for {name}")
+        _check_dense(name, tensor)
 
 
 def decode(
@@ -391,7 +411,7 @@ def sage_attention(
 
 def softmax(x: torch.Tensor, out: torch.Tensor | None, device: str | None) -> torch.Tensor:
     """``waveattn.softmax`` for torch tensors."""
-    _check_same_device(x, out=out)
+    _check_same_device(x, first_name="x", out=out)
     check_no_gradient(x, out)
     if out is not None:
         torch.ops.waveattn.softmax_out.default(x, out, device)

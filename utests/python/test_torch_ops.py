@@ -204,3 +204,35 @@ def test_backward_of_the_bare_operation_is_refused(torch, qkv):
     out, _ = torch.ops.waveattn.flash_attention(q.requires_grad_(), k, v)
     with pytest.raises(NotImplementedError, match="no backward"):
         out.sum().backward()
+
+
+def test_bare_operations_with_out_refuse_gradients(torch, qkv):
+    q, k, v = qkv
+    watched, out = q.detach().clone().requires_grad_(), torch.empty_like(q)
+    ops = torch.ops.waveattn
+    for operation, arguments in (
+        (ops.flash_attention_out, (watched, k, v, out)),
+        (ops.decode_out, (q, k, v, out.clone().requires_grad_())),
+        (ops.softmax_out, (watched, out)),
+    ):
+        with pytest.raises(NotImplementedError, match="no backward pass"):
+            operation(*arguments)
+        with torch.no_grad():
+            operation(*arguments)
+
+
+def test_tensors_that_are_not_dense(torch, place, qkv):
+    q, k, v = qkv
+    with pytest.raises(ValueError, match="q must be a dense tensor, got one .* of layout torch.sparse_coo"):
+        waveattn.flash_attention(q.to_sparse(), k, v, **place.options)
+    with pytest.raises(ValueError, match="v must be a dense tensor"):
+        waveattn.decode(q, k, v.to_sparse(), **place.options)
+    with pytest.raises(ValueError, match="x must be a dense tensor"):
+        waveattn.softmax(q.to_sparse(), **place.options)
+
+
+def test_a_scale_that_changes_under_compile(torch, place, qkv):
+    compiled = torch.compile(lambda q, k, v, scale: waveattn.flash_attention(q, k, v, scale=scale), fullgraph=True)
+    with place.chosen():
+        for scale in (0.125, 0.25, 0.5, 1):  # the second value makes it symbolic
+            assert torch.equal(compiled(*qkv, scale), waveattn.flash_attention(*qkv, scale=scale))
