@@ -1,6 +1,8 @@
 #include "attention_checks.h"
 #include "hip_runtime.h"
 
+#include "waveattn/core/overlap.h"
+
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -59,11 +61,11 @@ void check_out(const TensorDesc& out, const AttentionShape& shape) {
         "out must have a last stride of 1 (contiguous head_dim), got ", out.stride[3]);
     check_writable(out);
 }
-void check_apart(const TensorDesc& out, const char* name, const TensorDesc& input) {
-    if (out.empty() || input.empty()) return;
-    const auto begin = [](const TensorDesc& tensor) { return reinterpret_cast<std::uintptr_t>(tensor.data); };
-    const auto end = [&](const TensorDesc& tensor) { return begin(tensor) + std::uintptr_t(tensor.span_bytes()); };
-    require(end(out) <= begin(input) || end(input) <= begin(out), "out overlaps the memory of ", name);
+void check_apart(const TensorDesc& out, const char* name, const TensorDesc& other, const char* out_name) {
+    const auto layout = [](const TensorDesc& tensor) {
+        return MemoryLayout(tensor.data, tensor.rank, tensor.shape, tensor.stride, dtype_bytes(tensor.dtype));
+    };
+    check_apart(out_name, layout(out), name, layout(other));
 }
 
 AttentionShape check_inputs(

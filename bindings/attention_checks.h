@@ -20,11 +20,12 @@ TensorView<const std::int8_t, 4> untyped(const TensorDesc& tensor);
 // Throws InvalidArgument for a name that is none of the rules.
 Causal causal_from(const std::optional<std::string>& text);
 
-// Throws InvalidArgument where `out` is read-only, has elements that share memory, or overlaps the input.
+// Throws InvalidArgument where `out` is read-only or has elements that share memory.
 void check_writable(const TensorDesc& out);
 // The same, and that `out`, of 4 dimensions, has the shape of the result and a last stride of 1.
 void check_out(const TensorDesc& out, const AttentionShape& shape);
-void check_apart(const TensorDesc& out, const char* name, const TensorDesc& input);
+// Throws InvalidArgument where an output shares memory with another tensor. Parts of one packed tensor may interleave.
+void check_apart(const TensorDesc& out, const char* name, const TensorDesc& other, const char* out_name = "out");
 // The shape of the call by its inputs alone, whatever the output may be.
 AttentionShape check_inputs(
     const TensorDesc& q, const TensorDesc& k, const TensorDesc& v, const std::optional<float>& scale);

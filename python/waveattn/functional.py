@@ -105,7 +105,8 @@ def flash_attention(
     ``return_lse``: also return the natural logarithm of the sum of exponentials of the scaled and masked scores,
     float32 (B, Hq, Sq). A query that sees no key has the result 0 and the LSE -inf.
 
-    ``out``: where to write the result: same shape, dtype and device; it must not overlap the inputs.
+    ``out``: where to write the result: same shape, dtype and device. It must share no element with the inputs, but may lie
+    between theirs, as a part of one packed tensor.
 
     ``backend``: ``"auto"``, ``"scalar"`` or another kernel of ``waveattn.info()["backends"]``. ``auto`` takes the
     matrix kernel of the device where one covers the call, else the scalar one.

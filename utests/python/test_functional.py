@@ -112,6 +112,32 @@ def test_out_receives_the_result_and_nothing_around_it(torch, place):
     assert bool((canvas == 7.0).all())
 
 
+@pytest.mark.parametrize("backend", ["auto", "scalar"])
+@pytest.mark.parametrize("layout", ["bhsd", "bshd"])
+def test_out_as_a_part_of_packed_inputs(torch, place, layout, backend):
+    """q, k, v and the result interleave in one tensor, along the heads of a token or along head_dim."""
+    torch.manual_seed(8)
+    options = {"layout": layout, "backend": backend, **place.options}
+    for packed, axis in (
+        (torch.randn(2, 9, 4, 2, 32), 2),  # batch, token, part, head, dim
+        (torch.randn(2, 9, 2, 4, 32), 3),
+        (torch.randn(4, 2, 9, 2, 32), 0),
+    ):
+        packed = place.put(packed.bfloat16())
+        q, k, v, out = (part if layout == "bshd" else part.transpose(1, 2) for part in packed.unbind(axis))
+        before = packed.clone()
+        expected = waveattn.flash_attention(q.clone(), k.clone(), v.clone(), **options)
+        assert waveattn.flash_attention(q, k, v, out=out, **options) is out
+        assert torch.equal(out, expected)
+        assert all(torch.equal(a, b) for a, b in zip(packed.unbind(axis)[:3], before.unbind(axis)[:3]))
+    row = place.put(torch.randn(1, 9, 1, 4 * 32))
+    parts = [part if layout == "bshd" else part.transpose(1, 2) for part in row.split(32, -1)]
+    late = row[..., 95:127] if layout == "bshd" else row[..., 95:127].transpose(1, 2)
+    waveattn.flash_attention(*parts[:3], out=parts[3], layout=layout, **place.options)
+    with pytest.raises(ValueError, match="out overlaps the memory of v"):
+        waveattn.flash_attention(*parts[:3], out=late, layout=layout, **place.options)
+
+
 def test_rows_that_see_nothing_are_zero_with_lse_minus_infinity(torch, place):
     q, k, v = inputs(torch, (1, 1, 40, 32), (1, 1, 10, 32))
     out, lse = waveattn.flash_attention(
