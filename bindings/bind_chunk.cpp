@@ -133,7 +133,16 @@ void run_attention(const ChunkCache& cache, const Tensor& q, const Tensor& out, 
     const auto variant_value = variant_from(variant);
 
     check_writable(out);
-    check_apart(out, "q", q);
+    const auto check_output = [&](const char* output, const TensorDesc& tensor) {
+        const auto apart = [&](const char* name, const TensorDesc* other) {
+            if (other && other->rank > 0) check_apart(tensor, name, *other, output);
+        };
+        apart("q", &q), apart("ids", ids), apart("widths", widths), apart("sequences", sequences);
+        apart("k_pool", &cache.k), apart("v_pool", &cache.v), apart("k_scale", &cache.k_scale);
+        apart("v_scale", &cache.v_scale), apart("page_table", &cache.page_table);
+    };
+    check_output("out", out);
+    if (workspace) check_output("workspace", *workspace), check_apart(*workspace, "out", out, "workspace");
     Call call(device, stream);
     ChunkAttentionArgs args;
     args.kv = stage(call, cache, false);

@@ -105,6 +105,36 @@ TEST_CASE("the variant is chosen by device and environment") {
     CHECK_THROWS_AS(choose_chunk_variant(navi21), InvalidArgument);
 }
 
+TEST_CASE("a workspace in the memory of another tensor is refused") {
+    const ChunkCase problem({.head_dim = 64, .group = 4, .kv_heads = 2, .format = KvFormat::int8});
+    const ChunkDevice device(problem);
+    const ChunkAttentionArgs good = device.args();
+    const std::int64_t floats = chunk_workspace_floats(good.q.shape[0], good.q.shape[1], 64, good.max_width);
+    const std::pair<const char*, const void*> tensors[] = {{"q", good.q.data}, {"o", good.o.data},
+        {"lse", good.lse.data}, {"ids", good.ids.data}, {"the pool of keys", good.kv.k},
+        {"the pool of values", good.kv.v}, {"k_scale", good.kv.k_scale}, {"v_scale", good.kv.v_scale},
+        {"the page table", good.kv.page_table}, {"widths", good.widths}};
+    for (const auto& [name, data] : tensors) {
+        INFO(name);
+        REQUIRE(data);
+        ChunkAttentionArgs args = good;
+        // The last float that is used; what the caller has beyond it may be anything.
+        args.workspace = static_cast<float*>(const_cast<void*>(data)) - (floats - 1);
+        args.workspace_floats = floats + 1000;
+        CHECK_THROWS_WITH_AS(check_chunk_attention(args, 64, KvFormat::int8),
+            concat("chunk_attention: the workspace overlaps the memory of ", name).c_str(), InvalidArgument);
+    }
+    // Parts of one array: q and o as rows that alternate, the workspace behind them.
+    ChunkAttentionArgs args = good;
+    const std::int64_t n_q = args.q.shape[0], row = args.q.shape[1] * 64;
+    DeviceArray<float> all(std::size_t(2 * n_q * row + floats));
+    args.q.data = all.data(), args.o.data = all.data() + row, args.q.stride[0] = args.o.stride[0] = 2 * row;
+    args.workspace = all.data() + 2 * n_q * row;
+    CHECK_NOTHROW(check_chunk_attention(args, 64, KvFormat::int8));
+    args.workspace -= 1;
+    CHECK_THROWS_AS(check_chunk_attention(args, 64, KvFormat::int8), InvalidArgument);
+}
+
 TEST_CASE("wrong arguments are refused before a launch") {
     const ChunkShape shape{.head_dim = 64, .group = 4, .kv_heads = 2, .format = KvFormat::int8};
     const ChunkCase problem(shape);

@@ -241,6 +241,34 @@ def test_out_and_workspace(torch, card):
         waveattn.chunk_attention(q, cache, workspace=workspace[:-1], **card.options)
 
 
+def test_outputs_in_the_memory_of_other_tensors(torch, card):
+    cache, _ = filled(torch, card, "f16", tokens=(20,))
+    size = waveattn.chunk_workspace(2, 2, 64, 20)
+    memory = card.put(torch.randn(256 + size))
+    q, workspace = memory[:256].view(2, 2, 64), memory[256:]
+    expected = waveattn.chunk_attention(q, cache, **card.options)
+    assert torch.equal(waveattn.chunk_attention(q, cache, workspace=workspace, **card.options), expected)
+    cache.k_pool.nan_to_num_()
+    pool = cache.k_pool.view(-1).view(torch.float32)
+    for options, words in (
+        ({"workspace": memory[255:]}, "workspace overlaps the memory of q"),
+        ({"workspace": pool[:size]}, "workspace overlaps the memory of k_pool"),
+        ({"workspace": memory, "out": memory[256:512].view(2, 2, 64)}, "workspace overlaps the memory of q"),
+        ({"workspace": workspace, "out": memory[256:512].view(2, 2, 64)}, "workspace overlaps the memory of out"),
+        ({"out": q}, "out overlaps the memory of q"),
+        ({"out": pool[256:512].view(2, 2, 64)}, "out overlaps the memory of k_pool"),
+    ):
+        before = memory.clone(), pool.clone()
+        with pytest.raises(ValueError, match=words):
+            waveattn.chunk_attention(q, cache, **options, **card.options)
+        assert torch.equal(memory, before[0]) and torch.equal(pool, before[1])
+    # Rows of q and of the result that alternate.
+    rows = card.put(torch.zeros(2, 2, 2, 64))
+    rows[:, 0] = q
+    waveattn.chunk_attention(rows[:, 0], cache, out=rows[:, 1], **card.options)
+    assert torch.equal(rows[:, 0], q) and torch.equal(rows[:, 1], expected)
+
+
 def test_errors(torch, card):
     cache, _ = filled(torch, card, tokens=(20,))
     q = card.put(torch.randn(2, 2, 64))

@@ -15,6 +15,7 @@
 #include "waveattn/attention/problem.h"
 #include "waveattn/core/divide.h"
 #include "waveattn/core/numeric.h"
+#include "waveattn/core/overlap.h"
 #include "waveattn/core/status.h"
 #include "waveattn/core/tensor_view.h"
 
@@ -102,7 +103,8 @@ struct ChunkAttentionArgs {
     const std::int32_t* sequence_of = nullptr; // [n_q] sequence of each query, on the device; null: sequence 0
     std::int64_t max_width = 0;                // sizes the grid and the workspace
     std::optional<float> scale;                // of the scores; default 1/sqrt(D)
-    float* workspace = nullptr;                // chunk_workspace_floats(...) floats, need not be initialised
+    float* workspace = nullptr; // chunk_workspace_floats(...) floats, need not be initialised; apart from
+                                // all other tensors
     std::int64_t workspace_floats = 0;
     hipStream_t stream = nullptr;
 };
@@ -115,6 +117,35 @@ constexpr std::int64_t chunk_workspace_floats(
     std::int64_t n_q, std::int64_t heads_q, int head_dim, std::int64_t max_width) {
     return n_q * heads_q * chunk_count(max_width) * (head_dim + 2);
 }
+
+namespace detail {
+
+// Throws where the workspace, of `floats` floats, shares memory with a tensor: it is written before they are read.
+inline void check_chunk_workspace(const ChunkAttentionArgs& args, int head_dim, KvFormat format, std::int64_t floats) {
+    const MemoryLayout workspace(args.workspace, floats * std::int64_t(sizeof(float)));
+    const auto check = [&](const char* name, const void* data, const MemoryLayout& tensor) {
+        if (data) check_apart("chunk_attention: the workspace", workspace, name, tensor);
+    };
+    const auto view = [&](const char* name, const auto& tensor) { check(name, tensor.data, MemoryLayout(tensor)); };
+    const PagedKv& kv = args.kv;
+    const std::int64_t n_q = args.q.shape[0];
+    const auto pool = [&](const char* name, const void* data, std::int64_t bytes) { // of a row
+        const std::int64_t shape[] = {kv.pages, kv.kv_heads, kv.page_size, bytes};
+        const std::int64_t stride[] = {kv.page_rows * bytes, kv.head_rows * bytes, kv.slot_rows * bytes, 1};
+        check(name, data, {data, 4, shape, stride, 1});
+    };
+    view("q", args.q), view("o", args.o), view("lse", args.lse), view("ids", args.ids);
+    pool("the pool of keys", kv.k, row_bytes(key_format(format), head_dim));
+    pool("the pool of values", kv.v, row_bytes(value_format(format), head_dim));
+    pool("k_scale", kv.k_scale, 2 * row_scales(key_format(format), head_dim));
+    pool("v_scale", kv.v_scale, 2 * row_scales(value_format(format), head_dim));
+    const std::int64_t table[] = {kv.sequences, kv.table_length}, table_stride[] = {kv.table_stride, 1};
+    check("the page table", kv.page_table, {kv.page_table, 2, table, table_stride, 4});
+    check("widths", args.widths, {args.widths, 4 * n_q});
+    check("sequence_of", args.sequence_of, {args.sequence_of, 4 * n_q});
+}
+
+} // namespace detail
 
 // Throws unless the arguments can be run for that head_dim and format.
 inline void check_chunk_attention(const ChunkAttentionArgs& args, int head_dim, KvFormat format) {
@@ -166,6 +197,7 @@ inline void check_chunk_attention(const ChunkAttentionArgs& args, int head_dim, 
     const std::int64_t needed = chunk_workspace_floats(n_q, heads_q, head_dim, args.max_width);
     require(args.workspace_floats >= needed && (args.workspace || needed == 0), name, ": the workspace has ",
         args.workspace_floats, " floats, needed are ", needed);
+    if (needed > 0) detail::check_chunk_workspace(args, head_dim, format, needed);
 }
 
 namespace detail {
