@@ -3,11 +3,11 @@
 // A compute operation is a trivially copyable value with one of
 //     float exec(float value) const                       Mul, Add, Gelu, ...
 //     float exec(float value, Point where) const          Bias, Residual, ...: it knows which element it handles
-// or any callable of these two shapes (wrap a lambda with `map`), or an operation of a library with the protocol
+// or a callable of one of these two shapes, wrapped with `map`, or an operation of a library with the protocol
 // Operation::exec(value, op). On a device it must be callable there (WAVEATTN_HOST_DEVICE).
 //
-//     auto prologue = make_attention_read(q, shape).then(Mul{0.5f}, Gelu{});     // on every value read
-//     auto finish = epilogue(Mul{2.f}, Bias{bias}, Relu{});                      // on every value written
+//     auto prologue = make_attention_read(q_view).then(iop::Mul{0.5f}, iop::Gelu{});     // on every value read
+//     auto finish = epilogue(iop::Mul{2.f}, iop::Bias{bias}, iop::Relu{});               // on every value written
 #pragma once
 
 #include "waveattn/core/tensor_view.h"

@@ -9,8 +9,14 @@
 #endif
 
 #include <cmath>
+#include <type_traits>
 
 namespace waveattn::iop {
+
+// Types of the elements of tensors: 16 and 32 bits, and codes of 8 bits.
+template <class T, class... Of> inline constexpr bool one_of = (std::is_same_v<T, Of> || ...);
+template <class T> inline constexpr bool is_code = one_of<T, std::int8_t, float8_e4m3fn, float8_e4m3fnuz>;
+template <class T> inline constexpr bool is_element = is_code<T> || one_of<T, float, bfloat16, float16>;
 
 template <class T> WAVEATTN_HOST_DEVICE constexpr float decode(T code) { return to_float(code); }
 template <class T> WAVEATTN_HOST_DEVICE constexpr T encode(float value) { return from_float<T>(value); }

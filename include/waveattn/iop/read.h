@@ -1,6 +1,6 @@
 // Read operations: what a kernel reads for each element of q, k or v.
 //
-//   RawRead<T>            the element itself: fp32, bf16, f16
+//   RawRead<T>            the element itself: fp32, bf16, f16; int8 and fp8 codes as the numbers that they stand for
 //   TokenScaledRead<C>    code * scale[token]: an int8 or fp8 cache with one fp32 scale for each token of each head
 //   ReadChain<Back, ...>  another read followed by compute operations, made by .then(...)
 //   ForeignRead<Iop>      an instantiable operation of a library with Operation::exec(point, iop)
@@ -60,6 +60,9 @@ template <class Back, class... Ops> struct ReadChain {
 };
 
 template <class T> struct RawRead {
+    static_assert(is_element<T>,
+        "a tensor to be read holds float, waveattn::bfloat16, waveattn::float16, or codes: std::int8_t, "
+        "waveattn::float8_e4m3fn, waveattn::float8_e4m3fnuz (cast pointers of other 16-bit types to these)");
     TensorView<const T, 4> view; // (batch, head, token, dim), last stride 1
 
     WAVEATTN_HOST_DEVICE float read(Point where) const {
@@ -77,6 +80,7 @@ template <class T> struct RawRead {
 // The scale of token t of head h of batch b is *scales.at(b, h, t). Its strides are its own: with a cache of C stored
 // tokens they follow from C, however few of them a call uses.
 template <class Code> struct TokenScaledRead {
+    static_assert(is_code<Code>, "a cache holds std::int8_t, waveattn::float8_e4m3fn or waveattn::float8_e4m3fnuz");
     TensorView<const Code, 4> view;    // (batch, head, token, dim), last stride 1
     TensorView<const float, 3> scales; // (batch, head, token)
 

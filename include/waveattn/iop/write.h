@@ -17,8 +17,11 @@ concept Epilogue = std::is_trivially_copyable_v<E> && requires(const E& chain, f
     { chain.exec(value, where) } -> std::convertible_to<float>;
 };
 
-// Stores to a strided (batch, head, token, dim) view of fp32, bf16 or f16 with last stride 1.
+// Stores to a strided (batch, head, token, dim) view of fp32, bf16, f16 or fp8 with last stride 1.
 template <class T, Epilogue E = Chain<>> struct Write {
+    static_assert(is_element<T> && !std::is_same_v<T, std::int8_t>,
+        "results are stored as float, waveattn::bfloat16, waveattn::float16 or fp8, through a view that is not "
+        "constant");
     using element = T;
     TensorView<T, 4> view;
     [[no_unique_address]] E chain;
