@@ -33,8 +33,9 @@ using half4v = Vector<_Float16, 4>;
 using half8v = Vector<_Float16, 8>;
 
 // ---- where am I ----
-// The first argument of the running kernel, in place. A parameter taken by value is copied when the kernel starts, which
-// keeps all of a large structure in scalar registers; through this reference each member is loaded where it is used.
+// The first argument of the running kernel, in place. A parameter taken by value is copied when the kernel starts,
+// which keeps all of a large structure in scalar registers; through this reference each member is loaded where it is
+// used.
 template <class Arguments> WAVEATTN_DEVICE const Arguments& kernel_arguments() {
     return *(const Arguments*)__builtin_amdgcn_kernarg_segment_ptr();
 }
@@ -105,8 +106,9 @@ WAVEATTN_DEVICE void barrier() {
 }
 // Nothing moves across at compile time, except the classes of instructions in `mask` (LLVM's sched_barrier bits).
 template <int Mask = 0> WAVEATTN_DEVICE void schedule_barrier() { __builtin_amdgcn_sched_barrier(Mask); }
-// The same value, of which the optimiser no longer knows where it came from: keeps it from holding results of an
-// earlier computation in registers where computing them again is cheaper.
+// The same value, of which the optimiser no longer knows where it came from: it is computed before this point, and what
+// depends on it stays behind, is not moved out of a loop, and is computed anew where it was computed before. Costs no
+// instruction.
 template <class T> WAVEATTN_DEVICE T opaque(T value) {
     asm volatile("" : "+v"(value));
     return value;

@@ -56,10 +56,6 @@ WAVEATTN_DEVICE float read_lane(float value, int lane) {
     return __builtin_bit_cast(float, read_lane(__builtin_bit_cast(int, value), lane));
 }
 
-// The compiler no longer knows how the value came about: it is computed before this point, and what depends on it stays
-// behind and is not moved out of a loop. Costs no instruction.
-template <class T> WAVEATTN_DEVICE void forget_origin(T& value) { asm volatile("" : "+v"(value)); }
-
 // The kernel's only argument, read from memory again: for a later phase, so that what it needs does not occupy scalar
 // registers in the phases before.
 template <class Arguments> WAVEATTN_DEVICE Arguments reload_arguments() {

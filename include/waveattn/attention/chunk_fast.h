@@ -153,7 +153,7 @@ template <class Traits> struct FastValues {
         for (int first = 0; first < chunk_cells; first += 32) {
             const unsigned cells = first == 0 ? visible_low : visible_high;
             if (cells == ~0u) {
-                arch::forget_origin(exact.dim);
+                exact.dim = arch::opaque(exact.dim);
                 add_32_cells(first, rows, std::make_integer_sequence<int, 16>{});
             } else {
 #    pragma unroll 1

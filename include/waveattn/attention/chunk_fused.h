@@ -172,7 +172,7 @@ __global__ __launch_bounds__(chunk_threads) void chunk_fused_kernel(ChunkParams 
             for (int h = 0; h < heads; ++h) o[h] = arch::fma(values.acc[h], stage.weight[first_head + h], o[h]);
         }
         float* out = p.o + query * p.o_query_stride + (kv_head * p.group + first_head) * p.o_head_stride;
-        arch::forget_origin(dim);
+        dim = arch::opaque(dim);
 #    pragma unroll
         for (int h = 0; h < heads; ++h)
             if (first_head + h < p.group) {

@@ -209,7 +209,7 @@ template <class Traits, ChunkPolicy Policy, class Slices> struct ScoreTree : Sco
             arch::schedule_barrier<0>();
             result = slices.template partial<Node>();
 #    pragma unroll
-            for (int c = 0; c < Lanes::cells; ++c) arch::forget_origin(result.value[c]);
+            for (int c = 0; c < Lanes::cells; ++c) result.value[c] = arch::opaque(result.value[c]);
         } else {
             constexpr int partner = Node + nodes(Level);
             const PerCell a = node<Level - 1, Node>(slices);
@@ -237,7 +237,7 @@ template <class Traits, ChunkPolicy Policy, class Slices> struct ScoreTree : Sco
     }
     template <int Lane> WAVEATTN_DEVICE static void keep_in_lane(float& mine, float value) {
         mine = arch::lane_id() == unsigned(Lane) ? value : mine;
-        if constexpr (Lane % 6 == 5) arch::forget_origin(mine); // six butterflies at a time: more need more registers
+        if constexpr (Lane % 6 == 5) mine = arch::opaque(mine); // six butterflies at a time: more need more registers
     }
 
     // The head whose sums a lane ends with, or -1 where another lane has the same.
@@ -262,7 +262,8 @@ WAVEATTN_DEVICE void score_cells(const ChunkParams& p, Slices slices, const int*
     const int head = Policy.reduce_scatter ? Tree::head_of(lane) : lane;
 #    pragma unroll 1
     for (int step = 0; step < chunk_cells_per_wave; step += Policy.cells_per_step) {
-        arch::forget_origin(slices.slice); // q is read anew in each step: kept in registers, it would take 96 of them
+        slices.slice =
+            arch::opaque(slices.slice); // q is read anew in each step: kept in registers, it would take 96 of them
         const int first = wave * chunk_cells_per_wave + step + segment * Tree::cells; // the lane's first cell
 #    pragma unroll
         for (int c = 0; c < Tree::cells; ++c)
@@ -379,7 +380,7 @@ template <class Traits, ChunkPolicy Policy> struct ValuePhase {
 
     WAVEATTN_DEVICE void add_one(int cell, const int* rows) {
         const int row = arch::uniform(rows[cell]);
-        arch::forget_origin(dim);
+        dim = arch::opaque(dim);
         Element element;
         element.load(p, row, dim);
         add_cell(cell, value_of(element, row));
@@ -395,7 +396,7 @@ template <class Traits, ChunkPolicy Policy> struct ValuePhase {
             for (; first < chunk_cells && (visible >> first & 0xffffu) == 0xffffu; first += 16) {
                 // Otherwise the pool's address plus `dim` would be computed once, in vector registers, and each row
                 // added to it by vector instructions. A scalar row address and an offset in the load cost none.
-                arch::forget_origin(dim);
+                dim = arch::opaque(dim);
                 add_full_block(first, rows[first + int(arch::lane_id() % 16u)]);
             }
             if (first >= chunk_cells) break;
@@ -417,7 +418,7 @@ template <class Traits>
 WAVEATTN_DEVICE void write_chunk(
     const ChunkParams& p, std::int64_t slot, int first_head, const float (&acc)[Traits::thread_heads], int dim) {
     float* out = p.part_acc + (slot * p.group + first_head) * Traits::head_dim;
-    arch::forget_origin(dim);
+    dim = arch::opaque(dim);
 #    pragma unroll
     for (int h = 0; h < Traits::thread_heads; ++h)
         if (first_head + h < p.group) (out + h * Traits::head_dim)[unsigned(dim)] = acc[h];

@@ -46,7 +46,7 @@ template <class Arch, int HeadDim> __global__ __launch_bounds__(HeadDim) void ch
                 weight = arch::exp2((part_m[place] - largest) * arch::log2e);
             }
             unsigned present = arch::ballot32(l != 0);
-            arch::forget_origin(dim); // an offset in the load
+            dim = arch::opaque(dim); // an offset in the load
             if (present == ~0u) {
 #    pragma unroll 8
                 for (int i = 0; i < 32; ++i) add_chunk(batch + i, weight, l, i);
