@@ -50,6 +50,27 @@ TEST_CASE("every device gets its own kernel: WMMA on gfx12, bit for bit, the sca
     check_hip(hipSetDevice(restore), "hipSetDevice");
 }
 
+TEST_CASE("views of one 16-bit type take the matrix kernel of the device, bit for bit") {
+    const Problem p{make_shape(1, 2, 1, 30, 109, 64), Causal::bottom_right, Data::gaussian};
+    const auto in = make_inputs<bfloat16>(p);
+    using View = TensorView<const bfloat16, 4>;
+    const auto automatic = run_with<bfloat16, bfloat16>(
+        p, in, [](View q, View k, View v, const TensorView<bfloat16, 4>& o, const AttentionOptions& options) {
+            executeFlashAttentionAuto<64>(q, k, v, o, options);
+        });
+    const auto wanted = run_with<bfloat16, bfloat16>(
+        p, in, [](View q, View k, View v, const TensorView<bfloat16, 4>& o, const AttentionOptions& options) {
+            const arch::Target target = arch::current_device().target;
+            if (target == arch::Target::gfx1200) return executeFlashAttentionWmma<64>(q, k, v, o, options);
+            if (target == arch::Target::gfx1030) return executeFlashAttention<64>(q, k, v, o, options);
+            DualwaveOptions dualwave;
+            static_cast<AttentionOptions&>(dualwave) = options;
+            executeFlashAttentionDualwave<64, bfloat16>(q, k, v, o, dualwave);
+        });
+    CHECK(bit_equal(automatic.o, wanted.o));
+    CHECK(bit_equal(automatic.lse, wanted.lse));
+}
+
 TEST_CASE("arguments are checked before a launch") {
     Problem p{make_shape(1, 2, 1, 8, 8, 65), Causal::none};
     const auto in = make_inputs<bfloat16>(p);
