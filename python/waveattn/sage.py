@@ -6,7 +6,7 @@ import dataclasses
 import operator
 from typing import Any, Literal
 
-from . import _arrays, _core, _runtime
+from . import _arrays, _core, _options, _runtime
 from .functional import check_options
 
 Causal = Literal["top_left", "bottom_right"] | None
@@ -23,8 +23,8 @@ class Recipe:
     smooth_k: bool
     smooth_q: bool
     hadamard: bool
-    q_scales: str
     lse: bool
+    q_scales: str
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,17 +67,16 @@ class SageQuantized:
         return dict(self._call().layout)
 
 
-def check_arguments(*, causal: Any = None, scale: Any = None, device: Any = None, layout: Any = "bhsd", **flags: Any) -> None:
-    """Types and names of the options. ``flags`` are booleans, but for ``q_scales``."""
-    check_options(causal=causal, scale=scale, device=device, layout=layout)
-    if layout not in ("bhsd", "bshd"):
-        raise ValueError(f"layout must be 'bhsd' or 'bshd', got {layout!r}")
-    for name, value in flags.items():
-        if name == "q_scales":
-            if not isinstance(value, str):
-                raise TypeError(f"q_scales must be 'block', 'warp' or 'thread', got {value!r}")
-        elif not isinstance(value, bool):
-            raise TypeError(f"{name} must be True or False, got {value!r}")
+def _check_layout(layout: Any) -> None:
+    _options.choice("layout", layout, ("bhsd", "bshd"))
+
+
+def _recipe(scale: float | None, q_scales: Any, smooth_k: Any, smooth_q: Any, hadamard: Any, **lse: Any) -> Recipe:
+    """Checks the options by name and type; ``lse`` is one flag, under the name that the caller's function gives it."""
+    _options.choice("q_scales", q_scales, tuple(_Q_SCALES.values()))
+    flags = {"smooth_k": smooth_k, "smooth_q": smooth_q, "hadamard": hadamard, **lse}
+    smooth_k, smooth_q, hadamard, with_lse = (_options.flag(name, value) for name, value in flags.items())
+    return Recipe(scale, smooth_k, smooth_q, hadamard, with_lse, q_scales)
 
 
 def length(name: str, value: Any) -> int:
@@ -112,6 +111,7 @@ def _describe(
     packed: Packed | None,
 ) -> tuple[SageQuantized, tuple[_core.Tensor, ...], int]:
     """The operands without their buffer, q, k and v for the extension, and the ordinal that the call runs on."""
+    _check_layout(layout)
     tensors = tuple(adapter.tensor(name, x) for name, x in (("q", q), ("k", k), ("v", v)))
     rank = 3 if packed else 4
     for name, tensor in zip("qkv", tensors):
@@ -227,6 +227,14 @@ def _attend(
     return (result, lse) if recipe.lse else result
 
 
+def _check_torch(first: Any, **others: Any) -> None:
+    """Devices, kinds and gradients of torch tensors, in the words of every other function."""
+    if _arrays.is_torch(first):
+        from . import torch_ops
+
+        torch_ops.check_tensors(first, **others)
+
+
 def sage_attention(
     q: Any,
     k: Any,
@@ -254,18 +262,9 @@ def sage_attention(
     Shapes, ``causal``, ``scale``, ``return_lse``, ``layout``, ``out``, ``device``, ``stream`` and the errors are those of
     ``flash_attention``; q, k and v have one head_dim. The quantised operands lie in a buffer allocated here.
     """
-    check_arguments(
-        causal=causal,
-        scale=scale,
-        device=device,
-        layout=layout,
-        q_scales=q_scales,
-        smooth_k=smooth_k,
-        smooth_q=smooth_q,
-        hadamard=hadamard,
-        return_lse=return_lse,
-    )
-    recipe = Recipe(scale, smooth_k, smooth_q, hadamard, q_scales, return_lse)
+    check_options(causal=causal, scale=scale, device=device)
+    _check_layout(layout)
+    recipe = _recipe(scale, q_scales, smooth_k, smooth_q, hadamard, return_lse=return_lse)
     return _attend(q, k, v, out, causal, recipe, layout, device, stream)
 
 
@@ -296,17 +295,8 @@ def sage_attention_varlen(
     on a GPU wrong ones give wrong results, but nothing outside the tensors is touched, and of sequences longer than
     ``max_seqlen_*`` the rest counts as no sequence. The mean of k is taken over each sequence. The LSE is (Hq, tokens).
     """
-    check_arguments(
-        causal=causal,
-        scale=scale,
-        device=device,
-        q_scales=q_scales,
-        smooth_k=smooth_k,
-        smooth_q=smooth_q,
-        hadamard=hadamard,
-        return_lse=return_lse,
-    )
-    recipe = Recipe(scale, smooth_k, smooth_q, hadamard, q_scales, return_lse)
+    check_options(causal=causal, scale=scale, device=device)
+    recipe = _recipe(scale, q_scales, smooth_k, smooth_q, hadamard, return_lse=return_lse)
     packed = Packed(cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k)
     return _attend(q, k, v, out, causal, recipe, "bhsd", device, stream, packed)
 
@@ -330,30 +320,14 @@ def sage_quantize(
 
     They depend on the fp8 format of the device: FNUZ on gfx942, OCP on gfx950.
     """
-    check_arguments(
-        scale=scale,
-        device=device,
-        layout=layout,
-        q_scales=q_scales,
-        smooth_k=smooth_k,
-        smooth_q=smooth_q,
-        hadamard=hadamard,
-        lse=lse,
-    )
+    check_options(causal=None, scale=scale, device=device)
+    _check_layout(layout)
+    recipe = _recipe(scale, q_scales, smooth_k, smooth_q, hadamard, lse=lse)
     adapter = _arrays.adapter_of("q", q, stream)
     _check_torch(q, k=k, v=v)
-    recipe = Recipe(scale, smooth_k, smooth_q, hadamard, q_scales, lse)
     operands, tensors, ordinal = _describe(adapter, q, k, v, recipe, layout, device, None)
     _launch(adapter, operands, tensors, ordinal, q, layout, attend=False)
     return operands
-
-
-def _check_torch(first: Any, **others: Any) -> None:
-    """Devices, kinds and gradients of torch tensors, in the words of every other function."""
-    if _arrays.is_torch(first):
-        from . import torch_ops
-
-        torch_ops.check_tensors(first, **others)
 
 
 def sage_attention_quantized(
@@ -369,7 +343,9 @@ def sage_attention_quantized(
     """Attention on the operands of ``sage_quantize``; ``device`` as there."""
     if not isinstance(operands, SageQuantized):
         raise TypeError(f"operands must come from sage_quantize, got {type(operands).__name__}")
-    check_arguments(causal=causal, device=device, layout=layout, return_lse=return_lse)
+    check_options(causal=causal, scale=None, device=device)
+    _check_layout(layout)
+    return_lse = _options.flag("return_lse", return_lse)
     if return_lse and operands.recipe.smooth_k and not operands.recipe.lse:
         raise ValueError("the LSE of smoothed keys needs sage_quantize(..., lse=True)")
     adapter = _arrays.adapter_of("operands.buffer", operands.buffer, stream)
@@ -413,8 +389,6 @@ def sageattn(
         raise ValueError(f"tensor_layout must be 'HND' or 'NHD', got {tensor_layout!r}")
     if attn_mask is not None or dropout_p:
         raise NotImplementedError("Sage attention has neither attn_mask nor dropout")
-    if not isinstance(is_causal, bool):
-        raise TypeError(f"is_causal must be True or False, got {is_causal!r}")
     if scale is not None and sm_scale is not None:
         raise ValueError("sm_scale and scale are two names of the same number")
     if not isinstance(qk_quant_gran, str) or qk_quant_gran not in _Q_SCALES:
@@ -423,7 +397,7 @@ def sageattn(
         q,
         k,
         v,
-        causal="top_left" if is_causal else None,
+        causal="top_left" if _options.flag("is_causal", is_causal) else None,
         scale=sm_scale if scale is None else scale,
         smooth_k=smooth_k,
         return_lse=return_lse,

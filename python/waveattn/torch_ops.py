@@ -178,7 +178,7 @@ def _sage_into(
     layout: str = "bhsd",
     device: str | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    recipe = sage.Recipe(scale, smooth_k, smooth_q, hadamard, q_scales, return_lse)
+    recipe = sage.Recipe(scale, smooth_k, smooth_q, hadamard, return_lse, q_scales)
     result, lse = sage.run_attention(
         _arrays.torch_adapter(), q, k, v, out, causal, recipe, layout, device, packed
     )
