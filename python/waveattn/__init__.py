@@ -7,6 +7,7 @@ Importing it needs no GPU, no ROCm and no torch. ``waveattn.info()`` says what w
 it, ``python -m waveattn demo`` compares every target with a reference on inputs of a real model.
 """
 
+from . import compat, dualwave
 from ._core import __version__
 from ._runtime import devices, info, is_available
 from .decoding import Fp8KVCache, Int8KVCache, decode
@@ -21,8 +22,10 @@ __all__ = [
     "__version__",
     "chunk_attention",
     "chunk_workspace",
+    "compat",
     "decode",
     "devices",
+    "dualwave",
     "flash_attention",
     "info",
     "is_available",

@@ -26,6 +26,15 @@ def test_import_needs_no_torch_numpy_or_runtime():
     assert "/nonexistent/libamdhip64.so" in result.stdout
 
 
+def test_what_the_documentation_names_is_there_after_the_import():
+    run_python(
+        "import waveattn\n"
+        "assert callable(waveattn.compat.flash_attn_func) and callable(waveattn.compat.scaled_dot_product_attention)\n"
+        "assert callable(waveattn.dualwave.attend)\n"
+        "assert all(hasattr(waveattn, name) for name in waveattn.__all__)\n"
+    )
+
+
 def test_nothing_of_torch_is_replaced_on_import(torch):
     run_python(
         "import torch.nn.functional as F\n"
