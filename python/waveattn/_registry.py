@@ -38,6 +38,16 @@ class Backend:
     automatic: bool = True
 
 
+def head_dim_up_to(largest: int) -> Callable[[Any], str | None]:
+    """``Backend.supports`` of a kernel of attention that covers every head_dim up to ``largest``."""
+
+    def supports(problem: Any) -> str | None:
+        head_dim = max(problem.head_dim, problem.head_dim_v)
+        return None if head_dim <= largest else f"it supports head_dim 1 to {largest}, got {head_dim}"
+
+    return supports
+
+
 _backends: dict[str, list[Backend]] = {}
 _loaded = False
 _loading = threading.RLock()  # two threads may make the first call

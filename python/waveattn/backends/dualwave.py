@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 from .. import _core
-from .._registry import Backend, register
-
-
-def _supports(problem: _core.AttentionProblem) -> str | None:
-    if problem.head_dim > 128 or problem.head_dim_v > 128:
-        return f"it supports head_dim 1 to 128, got {max(problem.head_dim, problem.head_dim_v)}"
-    return None
-
+from .._registry import Backend, head_dim_up_to, register
 
 register(
     Backend(
         name="dualwave",
         targets=frozenset({"gfx942", "gfx950"}),
         dtypes=frozenset({"bfloat16", "float16"}),
-        supports=_supports,
+        supports=head_dim_up_to(128),
         run=_core.flash_attention_dualwave,
         priority=10,
     )
