@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include "layouts.h"
 #include "reference.h"
 
 #include "waveattn/attention/flash_attention_dualwave.h"
@@ -25,67 +26,6 @@ WAVEATTN_EXTERN_DUALWAVE(float16)
 namespace waveattn::test {
 
 inline bool on_gfx950() { return arch::current_device().target == arch::Target::gfx950; }
-
-// How a (batch, head, token, dim) tensor lies in memory.
-enum class Layout {
-    bhsd,     // contiguous
-    bshd,     // heads inside tokens
-    padded,   // rows end in 8 unused elements
-    sliced,   // rows start on odd elements
-    expanded, // every batch entry is the first
-};
-
-// Device memory of a tensor, NaN wherever the tensor is not.
-template <class T> struct Tensor {
-    DeviceArray<T> memory;
-    TensorView<T, 4> view;
-
-    std::vector<T> values() const { // contiguous
-        const auto all = memory.host();
-        std::vector<T> result;
-        for (std::int64_t b = 0; b < view.shape[0]; ++b)
-            for (std::int64_t h = 0; h < view.shape[1]; ++h)
-                for (std::int64_t s = 0; s < view.shape[2]; ++s)
-                    for (std::int64_t d = 0; d < view.shape[3]; ++d)
-                        result.push_back(all[std::size_t(view.data - memory.data() + view.offset(b, h, s, d))]);
-        return result;
-    }
-    // Bytes outside the tensor that are not as they were.
-    bool surroundings_intact() const {
-        auto all = memory.host();
-        for (std::int64_t b = 0; b < view.shape[0]; ++b)
-            for (std::int64_t h = 0; h < view.shape[1]; ++h)
-                for (std::int64_t s = 0; s < view.shape[2]; ++s)
-                    for (std::int64_t d = 0; d < view.shape[3]; ++d)
-                        all[std::size_t(view.data - memory.data() + view.offset(b, h, s, d))] = {0xffff};
-        return memory.guards_intact() &&
-               std::all_of(all.begin(), all.end(), [](T value) { return value.bits == 0xffff; });
-    }
-};
-template <class T>
-Tensor<T> place(const std::vector<float>& values, std::int64_t batch, std::int64_t heads, std::int64_t tokens,
-    std::int64_t dim, Layout layout) {
-    const std::int64_t row = layout == Layout::padded ? dim + 8 : layout == Layout::sliced ? dim + 3 : dim;
-    const std::int64_t batches = layout == Layout::expanded ? 1 : batch;
-    const std::int64_t start = layout == Layout::sliced ? 1 : 0;
-    Tensor<T> tensor{DeviceArray<T>(std::size_t(batches * heads * tokens * row + start)), {}};
-    tensor.view = make_contiguous(tensor.memory.data() + start, batch, heads, tokens, row);
-    if (layout == Layout::bshd)
-        tensor.view = swap_axes(make_contiguous(tensor.memory.data(), batch, tokens, heads, row), 1, 2);
-    if (layout == Layout::expanded) tensor.view.stride[0] = 0;
-    tensor.view.shape[3] = dim;
-    if (values.empty()) return tensor;
-    auto all = tensor.memory.host();
-    std::size_t next = 0;
-    for (std::int64_t b = 0; b < batch; ++b)
-        for (std::int64_t h = 0; h < heads; ++h)
-            for (std::int64_t s = 0; s < tokens; ++s)
-                for (std::int64_t d = 0; d < dim; ++d)
-                    all[std::size_t(start + tensor.view.offset(b, h, s, d))] = from_float<T>(values[next++]);
-    if (!all.empty())
-        check_hip(hipMemcpy(tensor.memory.data(), all.data(), all.size() * sizeof(T), hipMemcpyHostToDevice), "copy");
-    return tensor;
-}
 
 struct Case {
     AttentionShape shape{1, 1, 1, 256, 256, 128, 128}; // batch, heads q, heads kv, q_len, kv_len, dims
@@ -168,7 +108,8 @@ inline std::string text(const Case& c) {
     const auto& s = c.shape;
     return concat("B ", s.batch, " Hq ", s.heads_q, " Hkv ", s.heads_kv, " Sq ", s.q_len, " Sk ", s.kv_len, " D ",
         s.head_dim, " Dv ", s.head_dim_v, " causal ", int(c.causal), " basis ", int(c.basis), " splits ", c.splits,
-        " compute units ", c.compute_units, " layout ", int(c.layout), " data ", data_name(c.data), " lse ", c.lse);
+        " compute units ", c.compute_units, " layout ", layout_name(c.layout), " data ", data_name(c.data), " lse ",
+        c.lse);
 }
 template <class T> void check_against_oracle(const Case& c) {
     INFO(text(c));
