@@ -4,6 +4,8 @@
 #include "waveattn/core/overlap.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -36,6 +38,12 @@ Causal causal_from(const std::optional<std::string>& text) {
     throw InvalidArgument("causal must be None, 'top_left' or 'bottom_right', got '" + *text + "'");
 }
 
+std::optional<float> scale_from(const std::optional<double>& scale) {
+    if (!scale) return std::nullopt;
+    require(std::abs(*scale) <= std::numeric_limits<float>::max(), "scale must be finite in float32, got ", *scale);
+    return float(*scale);
+}
+
 void check_writable(const TensorDesc& out) {
     require(!out.read_only, "out is read-only");
     if (out.empty()) return;
@@ -57,8 +65,8 @@ void check_out(const TensorDesc& out, const AttentionShape& shape) {
     const std::int64_t expected[4] = {shape.batch, shape.heads_q, shape.q_len, shape.head_dim_v};
     require(std::equal(expected, expected + 4, out.shape), "out must be (", expected[0], ", ", expected[1], ", ",
         expected[2], ", ", expected[3], "), got ", shape_text(out));
-    require(out.empty() || out.stride[3] == 1 || out.shape[3] == 1,
-        "out must have a last stride of 1 (contiguous head_dim), got ", out.stride[3]);
+    require(out.empty() || out.stride[3] == 1 || out.shape[3] == 1, "out must have a last stride of 1, got ",
+        out.stride[3]);
     check_writable(out);
 }
 void check_apart(const TensorDesc& out, const char* name, const TensorDesc& other, const char* out_name) {

@@ -19,6 +19,8 @@ void swap_head_and_token(TensorDesc& tensor);
 TensorView<const std::int8_t, 4> untyped(const TensorDesc& tensor);
 // Throws InvalidArgument for a name that is none of the rules.
 Causal causal_from(const std::optional<std::string>& text);
+// Throws InvalidArgument, with the caller's number, where fp32 cannot hold it.
+std::optional<float> scale_from(const std::optional<double>& scale);
 
 // Throws InvalidArgument where `out` is read-only or has elements that share memory.
 void check_writable(const TensorDesc& out);

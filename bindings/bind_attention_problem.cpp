@@ -32,7 +32,7 @@ void make_problem(AttentionProblem* self, const Tensor& q, const Tensor& k, cons
     problem.bshd = layout == "bshd";
     problem.q = q, problem.k = k, problem.v = v;
     problem.causal = causal_from(causal);
-    if (scale) problem.scale = float(*scale);
+    problem.scale = scale_from(scale);
     require(q.rank == 4 && k.rank == 4 && v.rank == 4, "q, k and v must have 4 dimensions (",
         problem.bshd ? "batch, tokens, heads, head_dim" : "batch, heads, tokens, head_dim", "), got shapes ",
         shape_text(q), ", ", shape_text(k), " and ", shape_text(v));

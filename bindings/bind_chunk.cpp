@@ -53,20 +53,23 @@ void make_cache(ChunkCache* self, const std::string& format, int head_dim, const
     require(head_dim == 64 || head_dim == 128 || head_dim == 256, "head_dim must be 64, 128 or 256, got ", head_dim);
     if (k_scale) cache.k_scale = *k_scale;
     if (v_scale) cache.v_scale = *v_scale;
-    const auto check_pool = [&](const char* name, const TensorDesc& pool, std::int64_t row) {
+    const auto check_pool = [&](const char* name, const TensorDesc& pool, std::int64_t row, DType dtype) {
+        require<TypeMismatch>(pool.dtype == dtype, name, " must have dtype ", dtype_name(dtype), ", got ",
+            pool.rank ? dtype_name(pool.dtype) : "None");
         require(pool.rank == 4 && pool.shape[0] == k.shape[0] && pool.shape[1] == k.shape[1] &&
                     pool.shape[2] == k.shape[2] && pool.shape[3] == row,
             name, " must be (", k.shape[0], ", ", k.shape[1], ", ", k.shape[2], ", ", row, "), got ", shape_text(pool));
         check_dense(name, pool);
         require(pool.device == k.device, "all arrays of a cache must be on the same device");
     };
-    const auto row = [&](RowFormat rows) {
-        return rows == RowFormat::f16 ? std::int64_t(head_dim) : row_bytes(rows, head_dim);
+    const auto check_rows = [&](const char* pool_name, const TensorDesc& pool, const char* scale_name,
+                                const TensorDesc& scales, RowFormat rows) {
+        if (rows == RowFormat::f16) return check_pool(pool_name, pool, head_dim, DType::float16);
+        check_pool(pool_name, pool, row_bytes(rows, head_dim), DType::int8);
+        if (rows == RowFormat::int8) check_pool(scale_name, scales, head_dim / 64, DType::float16);
     };
-    check_pool("k_pool", cache.k, row(key_format(cache.format)));
-    check_pool("v_pool", cache.v, row(value_format(cache.format)));
-    if (key_format(cache.format) == RowFormat::int8) check_pool("k_scale", cache.k_scale, head_dim / 64);
-    if (value_format(cache.format) == RowFormat::int8) check_pool("v_scale", cache.v_scale, head_dim / 64);
+    check_rows("k_pool", cache.k, "k_scale", cache.k_scale, key_format(cache.format));
+    check_rows("v_pool", cache.v, "v_scale", cache.v_scale, value_format(cache.format));
     (void)view<std::int32_t, 2>("page_table", page_table);
     check_dense("page_table", page_table);
     require(page_table.device == k.device, "all arrays of a cache must be on the same device");
@@ -102,7 +105,8 @@ void check_range(const char* name, const TensorDesc& tensor, std::int64_t row, s
 void check_int32(const char* name, const Tensor& tensor, std::int64_t count, int device) {
     (void)view<std::int32_t, 1>(name, tensor);
     require(tensor.shape[0] == count && (tensor.stride[0] == 1 || count <= 1), name,
-        " must be a contiguous int32 array of length ", count, ", got ", shape_text(tensor));
+        " must be a contiguous int32 array of length ", count, ", got length ", tensor.shape[0], " and stride ",
+        tensor.stride[0]);
     require(tensor.device == device, name, " must be on the device of the cache");
 }
 
@@ -157,7 +161,7 @@ void run_attention(const ChunkCache& cache, const Tensor& q, const Tensor& out, 
         args.workspace_floats = workspace->shape[0];
     }
     args.max_width = max_width;
-    if (scale) args.scale = float(*scale);
+    args.scale = scale_from(scale);
     args.stream = call.stream();
     switch (cache.format) {
     case KvFormat::f16: ChunkKernels<KvFormat::f16>::attention(args, cache.head_dim, variant_value); break;

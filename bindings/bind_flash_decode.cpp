@@ -30,7 +30,7 @@ void make_call(DecodeCall* self, const Tensor& q, const Tensor& k, const Tensor&
     DecodeCall call;
     call.q = q, call.k = k, call.v = v;
     call.causal = causal_from(causal);
-    if (scale) call.scale = float(*scale);
+    call.scale = scale_from(scale);
     require(q.rank == 4 && k.rank == 4 && v.rank == 4,
         "q, k and v must have 4 dimensions (batch, heads, tokens, head_dim), got shapes ", shape_text(q), ", ",
         shape_text(k), " and ", shape_text(v));

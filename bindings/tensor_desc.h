@@ -91,7 +91,8 @@ struct TensorDesc {
 template <class T, int Rank> TensorView<T, Rank> view(const char* name, const TensorDesc& tensor) {
     require<TypeMismatch>(tensor.dtype == dtype_of<std::remove_const_t<T>>, name, " must have dtype ",
         dtype_name(dtype_of<std::remove_const_t<T>>), ", got ", dtype_name(tensor.dtype));
-    require(tensor.rank == Rank, name, " must have ", Rank, " dimensions, got ", tensor.rank);
+    require(tensor.rank == Rank, name, " must have ", Rank, Rank == 1 ? " dimension" : " dimensions", ", got ",
+        tensor.rank);
     TensorView<T, Rank> result;
     result.data = static_cast<T*>(tensor.data);
     for (int i = 0; i < Rank; ++i) result.shape[i] = tensor.shape[i], result.stride[i] = tensor.stride[i];

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernels/flash_decode.h"
+#include "kernels/tagged_elements.h"
 
 #ifdef __HIP__
 #    include "waveattn/attention/flash_decode.h"
@@ -19,38 +20,6 @@ extern template void flash_decode_typed<float8_e4m3fn>(const DecodeProblem&, hip
 extern template void flash_decode_typed<float8_e4m3fnuz>(const DecodeProblem&, hipStream_t);
 
 #ifdef __HIP__
-
-// Elements of fp32, bf16 or f16, whichever the tag says.
-struct AnyElements {
-    void* data;
-    std::int64_t stride[3]; // of batch, head, token; that of dim is 1
-    DType dtype;
-
-    WAVEATTN_HOST_DEVICE std::int64_t offset(iop::Point where) const {
-        return where.batch * stride[0] + where.head * stride[1] + where.token * stride[2] + where.dim;
-    }
-    WAVEATTN_HOST_DEVICE float read(iop::Point where) const {
-        const std::int64_t at = offset(where);
-        if (dtype == DType::float32) return static_cast<const float*>(data)[at];
-        if (dtype == DType::bfloat16) return iop::decode(static_cast<const bfloat16*>(data)[at]);
-        return iop::decode(static_cast<const float16*>(data)[at]);
-    }
-    template <int N> WAVEATTN_HOST_DEVICE void read(iop::Point where, float (&values)[N]) const {
-        for (int i = 0; i < N; ++i, ++where.dim) values[i] = read(where);
-    }
-    WAVEATTN_HOST_DEVICE void write(iop::Point where, float value) const {
-        const std::int64_t at = offset(where);
-        if (dtype == DType::float32)
-            static_cast<float*>(data)[at] = value;
-        else if (dtype == DType::bfloat16)
-            static_cast<bfloat16*>(data)[at] = iop::encode<bfloat16>(value);
-        else
-            static_cast<float16*>(data)[at] = iop::encode<float16>(value);
-    }
-};
-inline AnyElements any_elements(const TensorDesc& tensor) {
-    return {tensor.data, {tensor.stride[0], tensor.stride[1], tensor.stride[2]}, tensor.dtype};
-}
 
 template <class Element> void flash_decode_typed(const DecodeProblem& problem, hipStream_t stream) {
     DecodeOptions options;
@@ -70,8 +39,8 @@ template <class Element> void flash_decode_typed(const DecodeProblem& problem, h
             return make_attention_read(elements);
     };
     const auto run = [&](auto head_dim) {
-        executeFlashDecode<head_dim.value>(any_elements(problem.q), read("k", problem.k, problem.k_scale),
-            read("v", problem.v, problem.v_scale), any_elements(problem.out), problem.shape, options);
+        executeFlashDecode<head_dim.value>(TaggedElements(problem.q), read("k", problem.k, problem.k_scale),
+            read("v", problem.v, problem.v_scale), TaggedElements(problem.out), problem.shape, options);
     };
     // Three layouts, for each is compiled for six formats of the cache; other dims use the next larger one.
     const std::int64_t dim = std::max(problem.shape.head_dim, problem.shape.head_dim_v);

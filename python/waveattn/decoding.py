@@ -69,6 +69,10 @@ class _QuantizedKVCache:
             batch, heads, _, head_dim = codes.shape
             if tensor.ndim != 4 or (*tensor.shape[:2], tensor.shape[3]) != (batch, heads, head_dim):
                 raise ValueError(f"{name} must be ({batch}, {heads}, tokens, {head_dim}), got {tensor.shape}")
+            if tensor.dtype_name not in ("float32", "bfloat16", "float16"):
+                raise NotImplementedError(f"{name} must be float32, bfloat16 or float16, got {tensor.dtype_name}")
+            if head_dim > 1 and tensor.strides[3] != 1:
+                raise ValueError(f"{name} must have a last stride of 1, got {tensor.strides[3]}")
         count = tokens[0].shape[2]
         if tokens[1].shape[2] != count:
             raise ValueError(f"k has {count} tokens, v has {tokens[1].shape[2]}")

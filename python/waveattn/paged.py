@@ -97,16 +97,16 @@ class PagedKVCache:
         return len(self._free)
 
     def _core_cache(self) -> Any:
-        def tensor(name: str, array: Any) -> Any:
-            return None if array is None else self._adapter.tensor(name, array, writable=True)
+        def tensor(name: str, array: Any) -> _core.Tensor:
+            return self._adapter.tensor(name, array, writable=True)
 
         return _core.ChunkCache(
             self.dtype,
             self.head_dim,
             tensor("k_pool", self.k_pool),
             tensor("v_pool", self.v_pool),
-            tensor("k_scale", self.k_scale),
-            tensor("v_scale", self.v_scale),
+            None if self.k_scale is None else tensor("k_scale", self.k_scale),
+            None if self.v_scale is None else tensor("v_scale", self.v_scale),
             tensor("page_table", self.page_table),
         )
 

@@ -255,7 +255,7 @@ TEST_CASE("errors say what was expected, and nothing is launched") {
         (q_.shape[1] = 3, o_.shape[1] = 3));
     CHECK_ERROR(InvalidArgument, "o must be (1, 4, 5, 64), got (1, 4, 4, 64)", o_.shape[2] = 4);
     CHECK_ERROR(InvalidArgument, "v is a null pointer, but its shape is (1, 2, 6, 64)", v_.data = nullptr);
-    CHECK_ERROR(InvalidArgument, "q must have a last stride of 1 (contiguous head_dim), got 2", q_.stride[3] = 2);
+    CHECK_ERROR(InvalidArgument, "q must have a last stride of 1, got 2", q_.stride[3] = 2);
     CHECK_ERROR(InvalidArgument, "k has a negative stride along axis 2", k_.stride[2] = -64);
     CHECK_ERROR(InvalidArgument, "scale must be finite, got nan", options.scale = nan_value);
     CHECK_ERROR(InvalidArgument, "scale must be finite, got inf", options.scale = inf);

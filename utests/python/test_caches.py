@@ -301,3 +301,17 @@ def test_a_wrong_scale_stride_would_be_noticed(torch, place):
     k = cache.k_codes[:, :, :13].cpu().double() * torch.nan_to_num(wrong_scale.double())[..., None]
     v = values_of(torch, cache.v_codes, cache.v_scale)[:, :, :13]
     assert largest_difference(out, attention_oracle(q.numpy(), k.numpy(), v.numpy())[0]) > 1e-3
+
+
+def test_appended_tokens_are_named_in_errors(torch, place):
+    tokens = place.put(torch.randn(1, 1, 2, 64))
+    cache = waveattn.Int8KVCache(1, 1, 4, 32, like=tokens, **place.options)
+    even, whole = tokens[..., ::2], tokens[..., :32]
+    for k, v, error, words in (
+        (whole, even, ValueError, "v must have a last stride of 1, got 2"),
+        (even, whole, ValueError, "k must have a last stride of 1, got 2"),
+        (whole, whole.to(torch.int8), NotImplementedError, "v must be float32, bfloat16 or float16, got int8"),
+    ):
+        with pytest.raises(error, match=words):
+            cache.append(k, v)
+    assert len(cache) == 0

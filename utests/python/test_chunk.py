@@ -359,3 +359,22 @@ def test_a_failed_append_gives_its_pages_back(torch, card):
     assert cache.lengths == [10] and cache.free_pages == free and torch.equal(cache.page_table, table)
     cache.append(token[:, :, :64], token[:, :, :64])
     assert cache.lengths == [18] and cache.free_pages == free - 2
+
+
+def test_arrays_of_a_cache_that_somebody_replaced(torch, card):
+    q = card.put(torch.randn(2, 2, 64))
+    for name, change, error, words in (
+        ("k_pool", lambda pool: pool.float(), TypeError, "k_pool must have dtype int8, got float32"),
+        ("v_scale", lambda scale: scale.float(), TypeError, "v_scale must have dtype float16, got float32"),
+        ("v_scale", lambda scale: None, TypeError, "v_scale must have dtype float16, got None"),
+        ("k_pool", lambda pool: None, TypeError, "k_pool must be a torch.Tensor"),
+        ("v_pool", lambda pool: pool[:1], ValueError, "v_pool must be"),
+        ("page_table", lambda table: table.long(), TypeError, "page_table must have dtype int32, got int64"),
+    ):
+        cache, _ = filled(torch, card, tokens=(10,))
+        setattr(cache, name, change(getattr(cache, name)))
+        with pytest.raises(error, match=words):
+            waveattn.chunk_attention(q, cache)
+    cache, _ = filled(torch, card, tokens=(10,))
+    with pytest.raises(ValueError, match="widths must be a contiguous int32 array of length 2, got length 2 and stride 2"):
+        waveattn.chunk_attention(q, cache, widths=card.put(torch.ones(4, dtype=torch.int32))[::2])

@@ -124,6 +124,7 @@ def test_names(place, qkv, options, words):
         ({"scale": 1j}, TypeError, "scale must be a number"),
         ({"scale": np.ones(1)}, TypeError, "scale must be a number"),
         ({"scale": 10**400}, ValueError, "scale must be finite"),
+        ({"scale": 1e300}, ValueError, r"scale must be finite in float32, got 1e\+300"),
         ({"return_lse": "yes"}, TypeError, "return_lse must be True or False, got 'yes'"),
         ({"return_lse": 2}, TypeError, "return_lse must be True or False, got 2"),
         ({"scores": "quantized"}, NotImplementedError, "scores"),

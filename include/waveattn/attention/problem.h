@@ -63,7 +63,7 @@ template <class T, int Rank> void check_view(const char* name, const TensorView<
     if (view.empty()) return;
     require(view.data != nullptr, name, " is a null pointer, but its shape is ", shape_text(view));
     require(!unit_last_stride || view.stride[Rank - 1] == 1 || view.shape[Rank - 1] == 1, name,
-        " must have a last stride of 1 (contiguous head_dim), got ", view.stride[Rank - 1]);
+        " must have a last stride of 1, got ", view.stride[Rank - 1]);
 }
 } // namespace detail
 
