@@ -121,6 +121,9 @@ def _jobs(arrays: _Arrays, wanted: list[str]) -> Iterator[tuple[dict[str, Any], 
     for device in [*gpus, *_runtime.emulated_devices()]:
         if device["target"] == "unsupported" or (wanted and device["target"] not in wanted):
             continue
+        if not _runtime.has_code(device["ordinal"]):
+            print(f"{device['target']} is left out: this build has code for {_core.targets}")
+            continue
         for backend in reversed(_registry.backends("flash_attention")):
             if device["target"] in backend.targets:
                 for dtype in arrays.dtypes():
@@ -242,7 +245,7 @@ def main(picture: str, targets: list[str], layers: int) -> int:
     start = time.perf_counter()
     rows = run(layers, targets)
     if not rows:
-        print("nothing could be run:", _runtime.emulator()["tried"] or "no device", file=sys.stderr)
+        print("nothing could be run:", _runtime.emulator()["tried"] or "no device that this build has code for", file=sys.stderr)
         return 1
     print("Attention inputs of all-MiniLM-L6-v2; error and cosine against float64 on the same inputs.")
     print("Emulated devices execute the compiled code objects on the CPU; instructions are those of whole waves.\n")

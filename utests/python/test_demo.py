@@ -43,6 +43,16 @@ def test_without_torch_and_matplotlib(tmp_path):
     assert svg.startswith("<svg") and svg.count("<rect") >= 12 and "gfx1200" in svg
 
 
+def test_targets_that_a_build_has_no_code_for_are_left_out(tmp_path):
+    fewer = "import waveattn._core as core\ncore.targets = 'gfx1030'\n"
+    arguments = ["--picture", str(tmp_path / "demo.svg"), "--layers", "1"]
+    output = run_python(RUN.format(fewer, arguments)).stdout
+    assert "gfx942 is left out: this build has code for gfx1030" in output
+    assert {line.split()[0] for line in output.splitlines() if re.search(r"scalar float32 ", line)} == {"gfx1030"}
+    result = run_python(RUN.format(fewer, [*arguments, "--targets", "gfx950"]), check=False)
+    assert result.returncode == 1 and "no device that this build has code for" in result.stderr
+
+
 def test_without_numpy():
     result = run_python(RUN.format(refuse("numpy"), []), check=False)
     assert result.returncode == 2 and "needs numpy" in result.stderr
