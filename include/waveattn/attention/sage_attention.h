@@ -200,7 +200,7 @@ void launch_sage(
 #ifdef __HIP__
 
 // Attention on quantised operands; `o` is bfloat16, float16 or float. `block_q`, the rows of a workgroup (256, 128 or
-// 64), is chosen by the shape where it is 0.
+// 64), is chosen by the shape where it is 0. With delta_s 64 means 128, and with delta_s as fp32 it is always 128.
 template <class O>
 void executeSageAttention(
     const SageOperands& in, const TensorView<O, 4>& o, const AttentionOptions& options = {}, int block_q = 0) {

@@ -94,7 +94,7 @@ struct PackedSequences {
 
 // Sizes of the operands' axes where q and k have q_len and kv_len tokens.
 struct SageSizes {
-    std::int64_t sequences, q_groups, q_blocks, k_tiles, keys; // keys: of delta_s
+    std::int64_t sequences = 0, q_groups = 0, q_blocks = 0, k_tiles = 0, keys = 0; // keys: of delta_s
 };
 inline SageSizes sage_sizes(
     QScaleRows rows, std::int64_t batch, std::int64_t q_len, std::int64_t kv_len, const PackedSequences& packed) {

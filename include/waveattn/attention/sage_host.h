@@ -144,6 +144,13 @@ inline float tree_sum(std::vector<float> values) {
     return values[0];
 }
 
+// Sums the lanes of a row, a power of two of them, as they add crosswise: neighbours first.
+inline float crosswise_sum(std::vector<float> lanes) {
+    for (std::size_t s = 1; s < lanes.size(); s *= 2)
+        for (std::size_t i = 0; i < lanes.size(); i += 2 * s) lanes[i] += lanes[i + s];
+    return lanes[0];
+}
+
 // The mean of each channel over the tokens of one head. A value that is not finite counts as 0.
 inline std::vector<float> channel_mean(const float* head, std::int64_t tokens, int head_dim, int padded) {
     std::vector<float> mean(std::size_t(padded), 0.f);
@@ -199,10 +206,8 @@ inline void quantize_q(SageHostOperands& out, const std::vector<float>& q, const
                         float& lane = lanes[std::size_t(d / lane_channels)];
                         lane = std::fma(row[d], k_mean[d], lane);
                     }
-                    // The lanes add crosswise, their neighbours first: the tree of bit-reversed order.
-                    for (std::size_t s = 1; s < lanes.size(); s *= 2)
-                        for (std::size_t i = 0; i < lanes.size(); i += 2 * s) lanes[i] += lanes[i + s];
-                    out.lse_shift[std::size_t(plane * out.q_len + first + r)] = lanes[0] * 0.693147180559945309417f;
+                    out.lse_shift[std::size_t(plane * out.q_len + first + r)] =
+                        crosswise_sum(lanes) * 0.693147180559945309417f;
                 }
                 if (options.hadamard) rotate(row, P);
             }
@@ -221,9 +226,7 @@ inline void quantize_q(SageHostOperands& out, const std::vector<float>& q, const
                     lane = std::fma(std::abs(mean[d]), 1.f / l1_unit, lane);
                     for (int r = 0; r < count; ++r) x[std::size_t(r * P + d)] -= mean[d];
                 }
-                for (std::size_t s = 1; s < lanes.size(); s *= 2)
-                    for (std::size_t i = 0; i < lanes.size(); i += 2 * s) lanes[i] += lanes[i + s];
-                l1 = lanes[0];
+                l1 = crosswise_sum(lanes);
             }
             std::vector<float> amax(std::size_t(block_rows), l1 * (delta_guard(options.q_scale_rows) * l1_unit));
             std::vector<bool> poisoned(std::size_t(block_rows), false);

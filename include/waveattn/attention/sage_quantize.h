@@ -1,9 +1,12 @@
 // Sage quantisation on the device, in three passes, and attention from 16- or 32-bit tensors by way of it.
 //
-//   k' = (k - mean over the keys) . R             smooth_k   exact for the softmax; the lse gets scale * q.mean back
-//   q' = scale * log2(e) * q . R - block mean     smooth_q   128 rows a block; delta_s = mean . k' is added to the
-//   scores R  = Walsh-Hadamard matrix / sqrt(P)          hadamard   spreads outlying channels; q.k is unchanged q', k'
-//   to int8 with scales amax / 127, v to fp8 with a scale for each channel, blocked in tiles of 64 keys
+//   k8 = int8((k - k_mean) . R)                     k_mean: of each channel over the keys, with smooth_k
+//   q8 = int8(scale * log2(e) * q . R - q_mean)     q_mean: of each channel over 128 rows, with smooth_q
+//   delta_s = q_mean . ((k - k_mean) . R)           what smooth_q took away from the scores of 128 rows
+//   lse_shift = scale * q . k_mean                  what smooth_k took away from the lse; it changes no weight
+//   R = Walsh-Hadamard matrix / sqrt(P)             with hadamard: spreads outlying channels and changes no product
+//
+// int8 scales are amax / 127 of their rows. v becomes fp8 with a scale for each channel, blocked in tiles of 64 keys.
 //
 // Sources: SageAttention 1 and 2 (arXiv:2410.02367, arXiv:2411.10958); the formats are in attention/sage_format.h, host
 // versions with the same results in attention/sage_host.h. Zero blocks, zero channels and constant keys are quantised
@@ -32,11 +35,11 @@ struct SageOptions {
 };
 
 // Byte offsets of the quantised operands in one buffer; -1 for what the options do not need.
-struct SageStorage {
+struct SageStorage : SageSizes {
     std::int64_t bytes = 0; // of the whole buffer
     std::int64_t q = -1, k = -1, v = -1, q_scale = -1, k_scale = -1, v_scale = -1, delta_s = -1, lse_shift = -1;
     std::int64_t q_mean = -1, k_sums = -1, v_amax = -1; // scratch of the passes
-    std::int64_t padded = 0, q_groups = 0, k_tiles = 0, q_blocks = 0, keys = 0, sequences = 0;
+    std::int64_t padded = 0;                            // head_dim of the operands, 64 or 128
     bool delta_s_in_units = false;
 };
 
@@ -53,11 +56,8 @@ inline SageStorage sage_storage(const AttentionShape& shape, const SageOptions& 
         "the operands are too large: batch ", shape.batch, ", heads ", shape.heads_q, " and ", shape.heads_kv,
         ", lengths ", shape.q_len, " and ", shape.kv_len);
     detail::check_sage_limits(shape.batch, shape.q_len, shape.kv_len, options.packed);
-    const SageSizes sizes = sage_sizes(options.q_scale_rows, shape.batch, shape.q_len, shape.kv_len, options.packed);
-    SageStorage s;
+    SageStorage s{sage_sizes(options.q_scale_rows, shape.batch, shape.q_len, shape.kv_len, options.packed)};
     s.padded = sage::padded_head_dim(int(shape.head_dim));
-    s.sequences = sizes.sequences, s.q_groups = sizes.q_groups, s.q_blocks = sizes.q_blocks;
-    s.k_tiles = sizes.k_tiles, s.keys = sizes.keys;
     const std::int64_t q_planes = shape.batch * shape.heads_q, kv_planes = shape.batch * shape.heads_kv;
     const auto place = [&](std::int64_t bytes) {
         const std::int64_t at = s.bytes;
