@@ -8,14 +8,23 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import _options
-from .functional import flash_attention
+from . import _arrays, _options
+from .decoding import decode
+from .functional import Causal, flash_attention
 
 
 def _neutral(function: str, **arguments: tuple[Any, Any]) -> None:
     for name, (value, neutral) in arguments.items():
         if value is not neutral and value != neutral:
             raise NotImplementedError(f"{function}: {name}={value!r} is not supported, only {neutral!r}")
+
+
+def _flash_attn_rule(function: str, causal: bool, window_size: Any) -> Causal | None:
+    """flash-attn's causal flag and window, of which all keys and all keys up to the diagonal are covered."""
+    window = tuple(window_size) if isinstance(window_size, (tuple, list)) else window_size
+    if window not in ((-1, -1), (-1, 0)):
+        raise NotImplementedError(f"{function}: window_size={window_size!r} is not supported, only (-1, -1)")
+    return "bottom_right" if _options.flag("causal", causal) or window == (-1, 0) else None
 
 
 def flash_attn_func(
@@ -42,15 +51,75 @@ def flash_attn_func(
         softcap=(softcap, 0.0),
         alibi_slopes=(alibi_slopes, None),
     )
-    window = tuple(window_size) if isinstance(window_size, (tuple, list)) else window_size
-    if window not in ((-1, -1), (-1, 0)):
-        raise NotImplementedError(f"flash_attn_func: window_size={window_size!r} is not supported, only (-1, -1)")
-    causal = _options.flag("causal", causal)
-    rule = "bottom_right" if causal or window == (-1, 0) else None
-    result = flash_attention(
-        q, k, v, causal=rule, scale=softmax_scale, return_lse=return_attn_probs, layout="bshd"  # type: ignore[arg-type]
-    )
+    rule = _flash_attn_rule("flash_attn_func", causal, window_size)
+    result = flash_attention(q, k, v, causal=rule, scale=softmax_scale, return_lse=return_attn_probs, layout="bshd")
     return (*result, None) if return_attn_probs else result
+
+
+def flash_attn_with_kvcache(
+    q: Any,
+    k_cache: Any,
+    v_cache: Any,
+    k: Any = None,
+    v: Any = None,
+    rotary_cos: Any = None,
+    rotary_sin: Any = None,
+    cache_seqlens: Any = None,
+    cache_batch_idx: Any = None,
+    cache_leftpad: Any = None,
+    block_table: Any = None,
+    softmax_scale: float | None = None,
+    causal: bool = False,
+    window_size: tuple[int, int] = (-1, -1),
+    softcap: float = 0.0,
+    rotary_interleaved: bool = True,
+    alibi_slopes: Any = None,
+    num_splits: int = 0,
+    return_softmax_lse: bool = False,
+) -> Any:
+    """As ``flash_attn.flash_attn_with_kvcache`` over a cache that holds its tokens already, by ``waveattn.decode``.
+
+    ``q`` (batch, queries, heads, head_dim), ``k_cache`` and ``v_cache`` (batch, capacity, kv_heads, head_dim), all of one
+    dtype. ``cache_seqlens``: the tokens in use, an integer or int32 (batch); default all. ``causal``: the queries are the
+    newest tokens. Returns the output, or with ``return_softmax_lse`` (output, lse (batch, heads, queries)).
+
+    New keys and values are not appended: write them into the caches before the call, and count them in ``cache_seqlens``.
+    Rotary embeddings, block tables, batch indices, padding on the left, windows and soft caps raise NotImplementedError;
+    ``waveattn.PagedKVCache`` has pages.
+    """
+    name = "flash_attn_with_kvcache"
+    if k is not None or v is not None:
+        raise NotImplementedError(f"{name}: k and v are not appended; write them into k_cache and v_cache before the call")
+    _neutral(
+        name,
+        rotary_cos=(rotary_cos, None),
+        rotary_sin=(rotary_sin, None),
+        cache_batch_idx=(cache_batch_idx, None),
+        cache_leftpad=(cache_leftpad, None),
+        block_table=(block_table, None),
+        softcap=(softcap, 0.0),
+        alibi_slopes=(alibi_slopes, None),
+    )
+    rule = _flash_attn_rule(name, causal, window_size)
+    tensors = {"q": q, "k_cache": k_cache, "v_cache": v_cache}
+    for argument, tensor in tensors.items():
+        if not hasattr(tensor, "swapaxes"):
+            raise TypeError(f"{argument} must be a tensor with axes to exchange (torch, numpy), got {type(tensor).__name__}")
+        if len(tensor.shape) != 4:
+            raise ValueError(f"{argument} must be (batch, tokens, heads, head_dim), got shape {tuple(tensor.shape)}")
+    one_length = cache_seqlens is None or getattr(cache_seqlens, "ndim", 0) == 0
+    out = _arrays.adapter_of("q", q, None).empty((*q.shape[:3], v_cache.shape[3]), q)
+    result = decode(
+        *(tensor.swapaxes(1, 2) for tensor in tensors.values()),
+        kv_len=cache_seqlens if one_length else None,
+        kv_lens=None if one_length else cache_seqlens,
+        causal=rule,
+        scale=softmax_scale,
+        return_lse=return_softmax_lse,
+        out=out.swapaxes(1, 2),
+        splits=num_splits,
+    )
+    return (out, result[1]) if _options.flag("return_softmax_lse", return_softmax_lse) else out
 
 
 def scaled_dot_product_attention(

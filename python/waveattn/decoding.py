@@ -71,7 +71,7 @@ class _QuantizedKVCache:
                 raise ValueError(f"{name} must be ({batch}, {heads}, tokens, {head_dim}), got {tensor.shape}")
             if tensor.dtype_name not in ("float32", "bfloat16", "float16"):
                 raise NotImplementedError(f"{name} must be float32, bfloat16 or float16, got {tensor.dtype_name}")
-            if head_dim > 1 and tensor.strides[3] != 1:
+            if head_dim > 1 and 0 not in tensor.shape and tensor.strides[3] != 1:
                 raise ValueError(f"{name} must have a last stride of 1, got {tensor.strides[3]}")
         count = tokens[0].shape[2]
         if tokens[1].shape[2] != count:
@@ -102,13 +102,21 @@ class _QuantizedKVCache:
 
 
 class Int8KVCache(_QuantizedKVCache):
-    """A cache of int8 codes: ``Int8KVCache(batch, heads, capacity, head_dim, like=k)``; see ``append`` and ``decode``."""
+    """Keys and values of up to ``capacity`` tokens as int8 codes, with one float32 scale for each token of each head.
+
+        cache = Int8KVCache(batch, kv_heads, capacity, head_dim, like=k)     # head_dim_v= where v has another one
+        cache.append(k, v)                                                   # (batch, kv_heads, tokens, head_dim)
+        out = waveattn.decode(q, cache, causal="bottom_right")
+
+    ``len(cache)`` tokens are in use; ``truncate`` forgets the newest. The arrays (``k_codes``, ``v_codes``, ``k_scale``,
+    ``v_scale``) belong to the framework and the device of ``like``; ``device`` is that of ``flash_attention``.
+    """
 
     dtype = "int8"
 
 
 class Fp8KVCache(_QuantizedKVCache):
-    """A cache of fp8 codes, float8_e4m3fnuz on gfx942 and float8_e4m3fn elsewhere, or the one named by ``dtype``."""
+    """As ``Int8KVCache`` with fp8 codes: float8_e4m3fnuz on gfx942, float8_e4m3fn elsewhere, or the one named by ``dtype``."""
 
     def __init__(
         self,

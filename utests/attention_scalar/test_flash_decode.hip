@@ -248,4 +248,12 @@ TEST_CASE("the number of splits fits device and workspace; errors name what is n
         "4 splits need a workspace of 1056 bytes, got 0", InvalidArgument);
     call.options.splits = -1;
     CHECK_THROWS_AS(executeFlashDecode<64>(q.view, k.view, v.view, call.o.view, call.options), InvalidArgument);
+
+    // Rows are counted in 32 bits.
+    auto many_q = q.view;
+    auto many_o = call.o.view;
+    for (auto* view : {&many_q, &many_o}) view->shape[1] = 2048, view->shape[2] = 1 << 20;
+    for (int axis : {1, 2}) many_q.stride[axis] = many_o.stride[axis] = 0;
+    CHECK_THROWS_WITH_AS(executeFlashDecode<64>(many_q, k.view, v.view, many_o),
+        doctest::Contains("more than 2^30 queries"), Unsupported);
 }

@@ -220,6 +220,41 @@ def test_a_swapped_causal_rule_would_be_noticed(torch, place):
     assert largest_difference(out, attention_oracle(*as_double(q, k, v), "bottom_right")[0]) > 1000 * FP32_TOLERANCE
 
 
+def test_a_cache_with_the_conventions_of_flash_attn(torch, place):
+    from waveattn import compat
+
+    torch.manual_seed(12)
+    q, k, v = place.put(torch.randn(2, 3, 4, 32)), *(place.put(torch.randn(2, 9, 2, 32)) for _ in range(2))
+    lengths = place.put(torch.tensor([9, 5], dtype=torch.int32))
+    k[1, 5:], v[1, 5:] = math.nan, math.nan  # not in use
+    with place.chosen():
+        out, lse = compat.flash_attn_with_kvcache(q, k, v, cache_seqlens=lengths, causal=True, return_softmax_lse=True)
+        one = compat.flash_attn_with_kvcache(q, k, v, cache_seqlens=5, num_splits=2, softmax_scale=0.25)
+    assert out.is_contiguous() and out.shape == q.shape and lse.shape == (2, 4, 3)
+    for batch, length in enumerate((9, 5)):
+        bhsd = [t[batch : batch + 1].transpose(1, 2).double().cpu() for t in (q, k[:, :length], v[:, :length])]
+        mask = torch.ones(3, length, dtype=torch.bool).tril(length - 3)
+        want = torch.nn.functional.scaled_dot_product_attention(*bhsd, mask, enable_gqa=True).transpose(1, 2)
+        assert largest_difference(out[batch : batch + 1], want) < 5e-6
+        bhsd = [t[batch : batch + 1].transpose(1, 2).double().cpu() for t in (q, k[:, :5], v[:, :5])]
+        want = torch.nn.functional.scaled_dot_product_attention(*bhsd, scale=0.25, enable_gqa=True).transpose(1, 2)
+        assert largest_difference(one[batch : batch + 1], want) < 5e-6
+    for options, error, words in (
+        ({"k": q, "v": q}, NotImplementedError, "k and v are not appended"),
+        ({"block_table": lengths}, NotImplementedError, "block_table"),
+        ({"causal": "yes"}, TypeError, "causal must be True or False"),
+        ({"cache_seqlens": 10}, ValueError, "kv_len must be between 0 and the 9 tokens"),
+        ({"cache_seqlens": 1.5}, TypeError, "kv_len must be an integer"),
+        ({"window_size": (3, 0)}, NotImplementedError, "window_size"),
+    ):
+        with pytest.raises(error, match=words):
+            compat.flash_attn_with_kvcache(q, k, v, **options)
+    with pytest.raises(TypeError, match="v_cache must be a tensor"):
+        compat.flash_attn_with_kvcache(q, k, None)
+    with pytest.raises(ValueError, match="k_cache must be .batch, tokens, heads, head_dim., got shape"):
+        compat.flash_attn_with_kvcache(q, k[0], v)
+
+
 def test_compatible_entry_points_follow_their_projects(torch, place):
     from waveattn import compat
 

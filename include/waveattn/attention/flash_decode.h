@@ -326,6 +326,8 @@ void executeFlashDecode(
         " splits need a workspace of ", needed, " bytes, got ", options.workspace ? options.workspace_bytes : 0);
     require(reinterpret_cast<std::uintptr_t>(options.workspace) % alignof(float) == 0, "the workspace is misaligned");
     if (shape.batch * shape.heads_q * shape.q_len == 0) return;
+    require<Unsupported>(shape.q_len * shape.group() < detail::max_count,
+        "flash_decode: more than 2^30 queries times heads that share k and v: ", shape.q_len * shape.group());
 
     detail::FlashDecodeParams<iop::AsRead<Q>, iop::AsRead<K>, iop::AsRead<V>, O> params{
         .q = iop::as_read(q),
