@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import pathlib
 from collections.abc import Sequence
 
 from . import info
@@ -40,9 +41,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     demo = commands.add_parser("demo", help="attention of a real model on every target, compared with references")
     demo.add_argument("--picture", default="demo.png", metavar="FILE", help="where the picture goes (default demo.png)")
     demo.add_argument("--targets", default="", metavar="LIST", help="comma list of targets (default: all that are there)")
-    demo.add_argument("--layers", type=int, default=3, help="how many of the captured layers to run (default all, 3)")
+    demo.add_argument("--layers", type=int, default=3, choices=(1, 2, 3), help="how many of the captured layers to run (default 3)")
     options = parser.parse_args(arguments)
     if options.command == "demo":
+        folder = pathlib.Path(options.picture).parent
+        if not folder.is_dir():
+            demo.error(f"argument --picture: there is no folder {folder}")
         from . import demo as job
 
         return job.main(options.picture, [name for name in options.targets.split(",") if name], options.layers)

@@ -136,7 +136,7 @@ def run(layers: int, wanted: list[str]) -> list[Row]:
     import numpy as np
 
     arrays = _Arrays()
-    inputs = load_inputs()[: max(layers, 1)]
+    inputs = load_inputs()[:layers]
     jobs = list(_jobs(arrays, wanted))
     progress = Progress(len(jobs) * len(inputs))
     rows = []

@@ -61,3 +61,15 @@ def test_without_numpy():
 def test_an_unknown_target():
     result = run_python(RUN.format("", ["--targets", "gfx9000"]), check=False)
     assert result.returncode == 2 and "gfx1030" in result.stderr
+
+
+def test_arguments_are_checked_before_anything_runs(capsys):
+    from waveattn.__main__ import main
+
+    for arguments, words in (
+        (["--layers", "0"], "argument --layers: invalid choice: 0"),
+        (["--picture", "/no such folder/demo.png"], "argument --picture: there is no folder /no such folder"),
+    ):
+        with pytest.raises(SystemExit):
+            main(["demo", *arguments])
+        assert words in capsys.readouterr().err
