@@ -199,4 +199,21 @@ template <class A, class B> Difference compare(const std::vector<A>& got, const 
     return result;
 }
 
+// Where and how `got` is not `plain`, the result for finite values of v, changed where the oracle of the present v is
+// not finite: NaN for NaN, infinities with their sign (or also NaN for them), every other element bit for bit. Empty if
+// it is.
+inline std::string difference_beside_non_finite(const std::vector<float>& got, const std::vector<float>& plain,
+    const std::vector<double>& want, bool nan_for_infinity = false) {
+    std::size_t wrong = 0, first = 0;
+    for (std::size_t i = 0; i < want.size(); ++i) {
+        bool right = std::memcmp(&got[i], &plain[i], sizeof(float)) == 0;
+        if (!std::isfinite(want[i]))
+            right = std::isnan(got[i]) ? std::isnan(want[i]) || nan_for_infinity : double(got[i]) == want[i];
+        if (!right && wrong++ == 0) first = i;
+    }
+    if (wrong == 0) return "";
+    return concat(wrong, " of ", want.size(), " elements, first ", first, ": ", got[first], ", without the values ",
+        plain[first], ", oracle ", want[first]);
+}
+
 } // namespace waveattn::test

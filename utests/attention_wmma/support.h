@@ -114,4 +114,37 @@ Result run_wmma(const Problem& p, const Inputs& in, E chain = {}, bool with_lse 
         with_lse);
 }
 
+// NaN and infinities at keys spread over v: in two of three dims, in some of these at two keys.
+inline std::vector<float> with_non_finite_values(std::vector<float> v, const AttentionShape& s) {
+    constexpr float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+    constexpr float kinds[] = {nan, inf, -inf};
+    for (std::int64_t plane = 0; plane < s.batch * s.heads_kv; ++plane)
+        for (std::int64_t d = 0; d < s.head_dim_v; ++d) {
+            auto value = [&](std::int64_t key) -> float& {
+                return v[std::size_t((plane * s.kv_len + key % s.kv_len) * s.head_dim_v + d)];
+            };
+            if (d % 3 == 2) continue;
+            value(plane * 5 + d * 7) = kinds[(plane + d / 3) % 3];
+            if (d % 5 == 0) value(plane * 3 + d * 11 + 20) = kinds[d / 5 % 3];
+        }
+    return v;
+}
+
+// Checks that values of v that are not finite reach the rows that see their keys and change no bit of others. `run`
+// takes inputs.
+template <class Run> void check_non_finite_values(const Problem& p, const Inputs& plain, const Inputs& in, Run&& run) {
+    const Result got = run(in), without = run(plain);
+    const auto want = attention_oracle(in.q, in.k, in.v, p.shape, p.causal, p.scale_used());
+    INFO(p.text());
+    // Without a mask, an infinity of the last key of a ragged tile stands for keys behind it, too, whose weight is 0.
+    CHECK(difference_beside_non_finite(got.o, without.o, want.o, p.causal == Causal::none) == "");
+    CHECK(bit_equal(got.lse, without.lse));
+}
+template <class T, class Run> void check_non_finite_values(const Problem& p, Run&& run) {
+    const Inputs plain = make_inputs<T>(p);
+    Inputs in = plain;
+    in.v = with_non_finite_values(in.v, p.shape);
+    check_non_finite_values(p, plain, in, run);
+}
+
 } // namespace waveattn::test

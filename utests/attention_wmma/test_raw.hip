@@ -208,3 +208,21 @@ TEST_CASE("each lever alone and none: the same attention") {
     check_wmma(p, in, run_wmma<bfloat16, float, 64, 32, 8, direct>(p, in));
     check_wmma(p, in, run_wmma<bfloat16, float, 64, 48, 2, often>(p, in));
 }
+
+TEST_CASE("NaN and infinities in v reach the rows that see their keys: types, head_dims, levers") {
+    Problem p{make_shape(1, 2, 1, 140, 150, 64), Causal::bottom_right};
+    auto with = [&](auto element, auto&& run) { check_non_finite_values<decltype(element)>(p, run); };
+    constexpr WmmaTuning plain{WmmaV::scattered_lds, WmmaProbability::hardware_cast, WmmaQk::automatic, 0};
+    constexpr WmmaTuning direct{WmmaV::transposed_registers, WmmaProbability::hardware};
+    constexpr WmmaTuning often{WmmaV::transposed_lds, WmmaProbability::packed, WmmaQk::automatic, 1};
+    with(float16{}, [&](const Inputs& in) { return run_wmma<float16, float, 64>(p, in); });
+    with(bfloat16{}, [&](const Inputs& in) { return run_wmma<bfloat16, float, 64, 32, 8, plain>(p, in); });
+    with(bfloat16{}, [&](const Inputs& in) { return run_wmma<bfloat16, float, 64, 32, 8, direct>(p, in); });
+    with(bfloat16{}, [&](const Inputs& in) { return run_wmma<bfloat16, float, 64, 48, 2, often>(p, in); });
+    for (int dim : {128, 128 - 3}) {
+        p.shape = make_shape(1, 1, 1, 70, 90, dim);
+        with(bfloat16{}, [&](const Inputs& in) { return run_wmma<bfloat16, float, 128>(p, in); });
+    }
+    p.shape = make_shape(1, 1, 1, 70, 90, 256);
+    with(bfloat16{}, [&](const Inputs& in) { return run_wmma<bfloat16, float, 256>(p, in); });
+}

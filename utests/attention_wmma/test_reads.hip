@@ -16,6 +16,11 @@ template <class Code> struct Cache {
         std::int64_t dim)
         : Cache(quantise(source, planes, kv_len, stored, dim)) {}
 
+    // Writes a scale or a code of device memory; `values` are left to the caller.
+    template <class T> static void overwrite(const DeviceArray<T>& memory, std::int64_t at, T value) {
+        check_hip(hipMemcpy(memory.data() + at, &value, sizeof(T), hipMemcpyHostToDevice), "hipMemcpy to device");
+    }
+
 private:
     struct Host {
         std::vector<Code> codes;
@@ -49,15 +54,9 @@ private:
     }
 };
 
-// Attention over a cache, with the errors that its mode is promised to keep on uniform [-1, 1].
 template <class Code, class Q, int HeadDim, WmmaQk Qk>
-std::string cached(Problem p, double tolerance, double tolerance_of_lse = lse_tolerance) {
-    INFO(p.text());
+Result run_cached(const Problem& p, const Inputs& in, const Cache<Code>& k, const Cache<Code>& v, std::int64_t stored) {
     const auto& s = p.shape;
-    const std::int64_t stored = s.kv_len + 29, planes = s.batch * s.heads_kv;
-    Inputs in = make_inputs<Q>(p);
-    const Cache<Code> k(in.k, planes, s.kv_len, stored, s.head_dim), v(in.v, planes, s.kv_len, stored, s.head_dim_v);
-    in.k = k.values, in.v = v.values;
     auto codes = [&](const Cache<Code>& cache, std::int64_t dim) {
         auto view = make_contiguous((const Code*)cache.codes.data(), s.batch, s.heads_kv, stored, dim);
         auto scales = make_contiguous((const float*)cache.scales.data(), s.batch, s.heads_kv, stored);
@@ -77,14 +76,68 @@ std::string cached(Problem p, double tolerance, double tolerance_of_lse = lse_to
     check_hip(hipDeviceSynchronize(), "hipDeviceSynchronize");
     CHECK(o.surroundings_intact());
     CHECK(lse.memory.guards_intact());
+    return {decode(o.values()), lse.memory.host()};
+}
+
+// Attention over a cache, with the errors that its mode is promised to keep on uniform [-1, 1].
+template <class Code, class Q, int HeadDim, WmmaQk Qk>
+std::string cached(Problem p, double tolerance, double tolerance_of_lse = lse_tolerance) {
+    INFO(p.text());
+    const auto& s = p.shape;
+    const std::int64_t stored = s.kv_len + 29, planes = s.batch * s.heads_kv;
+    Inputs in = make_inputs<Q>(p);
+    const Cache<Code> k(in.k, planes, s.kv_len, stored, s.head_dim), v(in.v, planes, s.kv_len, stored, s.head_dim_v);
+    in.k = k.values, in.v = v.values;
+    const Result got = run_cached<Code, Q, HeadDim, Qk>(p, in, k, v, stored);
     const auto want = attention_oracle(in.q, in.k, in.v, s, p.causal, p.scale_used());
-    const double error = compare(decode(o.values()), want.o).max_abs, of_lse = lse_error(lse.memory.host(), want.lse);
+    const double error = compare(got.o, want.o).max_abs, of_lse = lse_error(got.lse, want.lse);
     CHECK(error <= tolerance);
     CHECK(of_lse <= tolerance_of_lse);
     return errors_text(error, of_lse);
 }
 
+// Token scales of v that are NaN or infinite, and NaN codes where there are any: both read as NaN.
+template <class Code, class Q> void spoiled(const Problem& p) {
+    constexpr float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+    const auto& s = p.shape;
+    const std::int64_t stored = s.kv_len + 3, planes = s.batch * s.heads_kv, dim = s.head_dim_v;
+    Inputs in = make_inputs<Q>(p);
+    const Cache<Code> k(in.k, planes, s.kv_len, stored, s.head_dim), v(in.v, planes, s.kv_len, stored, dim);
+    in.k = k.values, in.v = v.values;
+    auto run = [&] { return run_cached<Code, Q, 64, WmmaQk::element>(p, in, k, v, stored); };
+    const Result plain = run();
+    if constexpr (std::is_same_v<Code, float8_e4m3fn>)
+        for (std::int64_t d = 0; d < dim; ++d) {
+            v.overwrite(v.codes, (d * 7 % s.kv_len) * dim + d, from_float<Code>(nan));
+            in.v[std::size_t((d * 7 % s.kv_len) * dim + d)] = nan;
+        }
+    for (std::int64_t plane = 0; plane < planes; ++plane) {
+        const std::int64_t token = s.kv_len - 5 - 20 * plane;
+        v.overwrite(v.scales, plane * stored + token, plane % 2 ? inf : nan);
+        for (std::int64_t d = 0; d < dim; ++d) in.v[std::size_t((plane * s.kv_len + token) * dim + d)] = nan;
+    }
+    const Result got = run();
+    const auto want = attention_oracle(in.q, in.k, in.v, s, p.causal, p.scale_used());
+    INFO(p.text());
+    CHECK(difference_beside_non_finite(got.o, plain.o, want.o) == "");
+    CHECK(bit_equal(got.lse, plain.lse));
+}
+
 } // namespace
+
+TEST_CASE("NaN and infinities in v reach the rows that see their keys: fp32 and caches") {
+    for (int dim : {64, 57}) {
+        const Problem p{make_shape(1, 2, 1, 150, 170, dim), Causal::bottom_right};
+        check_non_finite_values<float>(p, [&](const Inputs& in) { return run_wmma<float, float, 64>(p, in); });
+    }
+    for (Causal causal : {Causal::top_left, Causal::bottom_right}) {
+        const Problem p{make_shape(1, 2, 2, 45, 70, 64), causal};
+        spoiled<std::int8_t, bfloat16>(p);
+        spoiled<std::int8_t, float16>(p);
+        spoiled<float8_e4m3fn, bfloat16>(p);
+    }
+    spoiled<float8_e4m3fn, bfloat16>({make_shape(1, 2, 2, 45, 70, 60), Causal::top_left});
+}
 
 // int8 and fp8 caches: q is exact, codes are exact in bf16, weights are rounded to 9 bits: 2^-9 relative, and with some
 // 100 keys the error of the mean is below 5e-4. Scores of e4m3: q has 4 bits, so a score of magnitude 1 is off by some

@@ -97,6 +97,14 @@ template <int Control> WAVEATTN_DEVICE float dpp(float value) {
     return __builtin_bit_cast(float, __builtin_amdgcn_mov_dpp(__builtin_bit_cast(int, value), Control, 0xf, 0xf, true));
 }
 
+// ---- LDS ----
+// A pointer into LDS; 32 bits wide, its value is the byte offset in the workgroup's LDS.
+template <class T> using LdsPointer = __attribute__((address_space(3))) T*;
+// *target = min(*target, value), by several lanes and waves at once.
+WAVEATTN_DEVICE void lds_min(LdsPointer<int> target, int value) {
+    __hip_atomic_fetch_min(target, value, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_WORKGROUP);
+}
+
 // ---- synchronisation and scheduling ----
 // A workgroup barrier that orders LDS accesses (and global ones of the workgroup) around it.
 WAVEATTN_DEVICE void barrier() {

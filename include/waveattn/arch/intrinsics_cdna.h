@@ -15,8 +15,6 @@ using bf16x2 = Vector<__bf16, 2>;
 using bf16x4 = Vector<__bf16, 4>;
 using bf16x8 = Vector<__bf16, 8>;
 using uint2v = Vector<unsigned, 2>;
-// A pointer into LDS; 32 bits wide, its value is the byte offset in the workgroup's LDS.
-template <class T> using LdsPointer = __attribute__((address_space(3))) T*;
 template <class T> WAVEATTN_DEVICE LdsPointer<T> lds_pointer(unsigned byte_offset) {
     return (LdsPointer<T>)(byte_offset);
 }

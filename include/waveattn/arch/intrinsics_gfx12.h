@@ -84,6 +84,17 @@ template <class T> WAVEATTN_DEVICE T opaque_scalar(T value) {
     return value;
 }
 
+// ---- lanes ----
+// The lane of a wave, computed where it is asked for: no register keeps it, nor what follows from it.
+WAVEATTN_DEVICE int fresh_lane() { return int(__builtin_amdgcn_mbcnt_lo(opaque_scalar(~0u), 0u)); }
+
+// The first argument of the running kernel, loaded by each call: nothing of it stays in scalar registers from one to
+// the next.
+template <class Arguments> WAVEATTN_DEVICE Arguments fresh_arguments() {
+    using Constant = __attribute__((address_space(4))) const Arguments*;
+    return *(const Arguments*)opaque_scalar((Constant)__builtin_amdgcn_kernarg_segment_ptr());
+}
+
 // ---- synchronisation ----
 // A workgroup barrier that orders LDS accesses only: global loads stay in flight across it.
 WAVEATTN_DEVICE void lds_barrier() {

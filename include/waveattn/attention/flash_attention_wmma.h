@@ -13,6 +13,7 @@
 #pragma once
 
 #include "waveattn/arch/capability.h"
+#include "waveattn/attention/hidden_values.h"
 #include "waveattn/attention/operations.h"
 #include "waveattn/attention/tuning_gfx1200.h"
 #include "waveattn/attention/wmma_config.h"
@@ -103,18 +104,71 @@ template <class Config> struct WmmaKernel {
         return lds_load<arch::float8v>(buffer, at + (16 * t + QkAtom::c_row(lane, 0)) * 4);
     }
 
+    // ---- values that are not finite (hidden_values.h) ----
+    WAVEATTN_DEVICE static arch::LdsPointer<FirstKeys> first_keys(LdsPointer lds, int dim) {
+        return (arch::LdsPointer<FirstKeys>)(lds + Config::first_keys_at(dim));
+    }
+    WAVEATTN_DEVICE static void forget_first_keys(LdsPointer lds, int thread) {
+        const int none = arch::opaque(no_key);
+        for (int dim = thread; dim < Config::head_dim; dim += Config::threads)
+            *first_keys(lds, dim) = {none, none, none, none};
+    }
+    // Takes them out of V^T and its token scales (which count as NaN in all dims) of the tile from key `first` on.
+    WAVEATTN_DEVICE static void take_from_tile(LdsPointer lds, LdsPointer tile, int first, int wave) {
+        const int thread = 32 * wave + arch::fresh_lane();
+        if constexpr (!Config::v_in_registers)
+#    pragma unroll 1
+            for (int chunk = thread; chunk < Config::head_dim * block_kv / 8; chunk += Config::threads) {
+                const int dim = chunk / (block_kv / 8), key = chunk % (block_kv / 8) * 8;
+                const int at = Config::v_at + dim * Config::v_row_bytes + 2 * key;
+                lds_store(tile, at,
+                    take_non_finite<typename Config::pv_element>(
+                        lds_load<tile::Operand16>(tile, at), first + key, first_keys(lds, dim)));
+            }
+        if constexpr (Config::v_scaled)
+            if (thread < block_kv)
+                if (!(arch::abs(lds_load<float>(tile, Config::v_scale_at + 4 * thread)) < arch::infinity)) {
+                    lds_store(tile, Config::v_scale_at + 4 * thread, 0.f);
+                    arch::lds_min((arch::LdsPointer<int>)first_keys(lds, 0) + 3, first + thread);
+                }
+    }
+    WAVEATTN_DEVICE static void take_from_operands(
+        LdsPointer lds, int lane, int first, tile::Operand16 (&v)[dim_tiles][key_tiles]) {
+#    pragma unroll
+        for (int d = 0; d < dim_tiles; ++d)
+#    pragma unroll
+            for (int t = 0; t < key_tiles; ++t) {
+                v[d][t] = take_non_finite<typename Config::pv_element>(
+                    v[d][t], first + 16 * t + PvAtom::a_k(lane, 0), first_keys(lds, 16 * d + PvAtom::a_row(lane)));
+                arch::schedule_barrier();
+            }
+    }
+    // Whether any wave of the workgroup has an output that is not finite.
+    WAVEATTN_DEVICE static bool any_not_finite(LdsPointer lds, int wave, const typename Softmax::Output& o) {
+        float largest = 0.f;
+#    pragma unroll
+        for (int i = 0; i < 8 * dim_tiles; ++i) largest = arch::maximum(largest, arch::abs(o[i / 8][i % 8]));
+        lds_store(lds, Config::flag_at(wave), int(arch::ballot32(!(largest < arch::infinity))));
+        arch::lds_barrier();
+        return arch::ballot32(lds_load<int>(lds, Config::flag_at(arch::fresh_lane() % Config::waves)) != 0) != 0;
+    }
+
     // One tile of keys from `first` on. Masked: some query of the wave does not see the whole tile; `last` is the last
-    // key that the lane's query sees.
+    // key that the lane's query sees, less the lane's first key of a tile.
     template <bool Masked>
-    WAVEATTN_DEVICE static void tile_step(LdsPointer buffer, const WmmaStaging<Config>& staging, int lane, int first,
-        int last, const QkOperand (&q)[dim_tiles], Softmax& softmax, typename Softmax::Output& o) {
-        const int half = lane / 16;
+    WAVEATTN_DEVICE static void tile_step(LdsPointer lds, LdsPointer buffer, const WmmaStaging<Config>& staging,
+        int lane, int first, int last, int careful, const QkOperand (&q)[dim_tiles], Softmax& softmax,
+        typename Softmax::Output& o) {
         tile::Operand16 v[dim_tiles][key_tiles];
-        if constexpr (Config::v_in_registers) staging.load_v_operands(first, v);
+        if constexpr (Config::v_in_registers) {
+            staging.load_v_operands(first, v);
+            if (careful) [[unlikely]]
+                take_from_operands(lds, lane, first, v);
+        }
         typename Softmax::Scores s;
         scores(buffer, lane, q, softmax, s);
         if constexpr (Masked) arch::schedule_barrier(); // or masks would wait in registers
-        if constexpr (Masked) Softmax::mask(s, last - first - 8 * half);
+        if constexpr (Masked) Softmax::mask(s, last - first);
         softmax.update_reference(s, o, first == 0);
 
         constexpr bool split = Masked && Config::split_probability;
@@ -143,9 +197,9 @@ template <class Config> struct WmmaKernel {
             }
     }
 
-    WAVEATTN_DEVICE static void run(const Params& p, LdsPointer lds) {
-        const int lane = int(arch::thread_x()) % 32, wave = arch::uniform(int(arch::thread_x()) / 32);
-        const int half = lane / 16;
+    // The workgroup's rows. Not careful: false, and nothing written, where hidden values may have reached the output.
+    WAVEATTN_DEVICE static bool compute(const Params p, LdsPointer lds, int wave, int careful) {
+        const int lane = arch::fresh_lane(), thread = 32 * wave + lane, half = lane / 16;
 
         // ---- which rows: planes one after another, and the tiles of a plane from the heaviest (causal) down ----
         const int block = int(arch::block_x()), plane = block / p.row_tiles;
@@ -161,12 +215,13 @@ template <class Config> struct WmmaKernel {
         };
         const iop::Point where = place_of(wave_first + QkAtom::b_column(lane));
 
-        // ---- how many keys: [0, full) for all rows of the wave, [0, end) for some, [0, block_end) for the workgroup
-        // --
+        // ---- how many keys: [0, full) for all rows of the wave, [0, end) for some; [0, block_full) and
+        // [0, block_end) for the workgroup ----
+        const int block_full = visible_keys(p, query_of(block_first));
         const int block_end = visible_keys(p, query_of(last_row(block_first + Config::block_q - 1)));
         const int full = wave_first < p.rows ? visible_keys(p, query_of(wave_first)) : 0;
         const int end = wave_first < p.rows ? visible_keys(p, query_of(last_row(wave_first + 15))) : 0;
-        const int last = visible_keys(p, where.token) - 1;
+        const int last = visible_keys(p, where.token) - 1 - QkAtom::c_row(lane, 0);
 
         // ---- q ----
         QkOperand q[dim_tiles];
@@ -175,7 +230,8 @@ template <class Config> struct WmmaKernel {
         typename Softmax::Output o = {};
 
         // ---- keys ----
-        WmmaStaging<Config> staging(p, kv_head, batch);
+        WmmaStaging<Config> staging(p, kv_head, batch, thread);
+        if (careful) forget_first_keys(lds, thread);
         if (block_end > 0) {
             staging.load(0);
             staging.store(lds);
@@ -184,34 +240,51 @@ template <class Config> struct WmmaKernel {
         int first = 0, buffer = 0;
         auto next_tile = [&] {
             arch::lds_barrier();
-            if (first + block_kv < block_end) {
+            if (first + block_kv < block_end) [[likely]] {
                 // Elements are loaded late: what converts them has no registers to wait in.
                 if constexpr (!Config::wide) staging.load(first + block_kv);
                 staging.store(lds + (Config::buffer_bytes - buffer));
             }
-            if (Config::wide && first + 2 * block_kv < block_end) staging.load(first + 2 * block_kv);
+            if (Config::wide && first + 2 * block_kv < block_end) [[likely]]
+                staging.load(first + 2 * block_kv);
+            if (careful) [[unlikely]] {
+                take_from_tile(lds, lds + buffer, first, wave);
+                arch::lds_barrier();
+            }
         };
         // Tiles that the whole wave sees, then the others; the waves of a workgroup part at different tiles.
 #    pragma unroll 1
         for (; first + block_kv <= full; first += block_kv, buffer = Config::buffer_bytes - buffer) {
             next_tile();
-            tile_step<false>(lds + buffer, staging, lane, first, last, q, softmax, o);
+            tile_step<false>(lds, lds + buffer, staging, lane, first, last, careful, q, softmax, o);
         }
 #    pragma unroll 1
         for (; first < block_end; first += block_kv, buffer = Config::buffer_bytes - buffer) {
             next_tile();
-            if (first < end) tile_step<true>(lds + buffer, staging, lane, first, last, q, softmax, o);
+            if (first < end) tile_step<true>(lds, lds + buffer, staging, lane, first, last, careful, q, softmax, o);
         }
+        // Keys that are hidden from some row of the workgroup, in tiles that it computed.
+        const bool hidden = block_full < p.kv_len && block_full < round_up(block_end, block_kv);
+        if (!careful && hidden && any_not_finite(lds, wave, o)) [[unlikely]]
+            return false;
 
         // ---- o and lse ----
         const float inverse = softmax.inverse_sum();
         float lse = 0.f;
         if constexpr (Config::with_lse) lse = softmax.log_sum_exp();
-        // Computed anew from the thread, so that no registers hold it during the loop.
-        const int store_lane = arch::opaque(int(arch::thread_x())) % 32;
+        const int store_lane = arch::fresh_lane();
         const int row = wave_first + PvAtom::c_column(store_lane);
-        if (row >= p.rows) return;
+        if (row >= p.rows) return true;
         const iop::Point place = place_of(row);
+        if (careful) [[unlikely]] {
+            const int last_key = visible_keys(p, place.token) - 1;
+            const bool bad_scale = Config::v_scaled && (*first_keys(lds, 0)).w <= last_key;
+#    pragma unroll
+            for (int i = 0; i < 8 * dim_tiles; ++i) {
+                const FirstKeys first = *first_keys(lds, 16 * (i / 8) + PvAtom::c_row(store_lane, i % 8));
+                o[i / 8][i % 8] = bad_scale ? __builtin_nanf("") : with_non_finite(o[i / 8][i % 8], first, last_key);
+            }
+        }
 #    pragma unroll
         for (int d = 0; d < dim_tiles; ++d) {
             iop::Point to = place;
@@ -223,15 +296,23 @@ template <class Config> struct WmmaKernel {
         }
         if constexpr (Config::with_lse)
             if (p.lse.data && store_lane < 16) *p.lse.at(batch, place.head, place.token) = lse;
+        return true;
+    }
+
+    // The kernel's only argument is a Params.
+    WAVEATTN_DEVICE static void run(LdsPointer lds) {
+        const int wave = arch::uniform(int(arch::thread_x()) / 32) & 31;
+        int careful = 0;
+        while (!compute(arch::fresh_arguments<Params>(), lds, wave, arch::opaque_scalar(careful))) careful = 1;
     }
 };
 
 template <class Arch, class Config>
 __global__ __launch_bounds__(Config::threads, Config::waves_per_simd) void flash_attention_wmma_kernel(
-    typename Config::Params p) {
+    typename Config::Params) {
     if constexpr (arch::compiled_for<Arch>) {
         __shared__ __attribute__((aligned(16))) char lds[Config::lds_bytes];
-        WmmaKernel<Config>::run(p, (LdsPointer)lds);
+        WmmaKernel<Config>::run((LdsPointer)lds);
     } else
         arch::trap_stub();
 }

@@ -117,7 +117,12 @@ struct WmmaConfig {
     static constexpr int k_scale_bytes = k_scaled ? BlockKv * 4 : 0, v_scale_bytes = v_scaled ? BlockKv * 4 : 0;
     static constexpr int v_at = k_bytes, k_scale_at = v_at + v_bytes, v_scale_at = k_scale_at + k_scale_bytes;
     static constexpr int buffer_bytes = v_scale_at + v_scale_bytes;
-    static constexpr int lds_bytes = 2 * buffer_bytes;
+    // The padding of a row of K holds a wave's flag, that of a row of V^T the first keys of its dim (hidden_values.h).
+    static constexpr int flag_at(int wave) { return wave * k_row_bytes + k_row_bytes - 16; }
+    static constexpr int first_keys_at(int dim) {
+        return v_in_registers ? 2 * buffer_bytes + dim * 16 : v_at + dim * v_row_bytes + v_row_bytes - 16;
+    }
+    static constexpr int lds_bytes = 2 * buffer_bytes + (v_in_registers ? HeadDim * 16 : 0);
     static_assert(lds_bytes <= arch::gfx1200::lds_bytes,
         "two buffers of this tile exceed 64 KiB of LDS: use a smaller BLOCK_KV or WmmaV::transposed_registers");
 

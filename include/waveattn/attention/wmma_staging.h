@@ -150,8 +150,8 @@ template <class Config> class WmmaStaging {
 
 public:
     // Head and batch entry of k and v that the workgroup reads.
-    WAVEATTN_DEVICE WmmaStaging(const typename Config::Params& params, int kv_head, int batch)
-        : p(params), head(kv_head), batch_entry(batch), thread(int(arch::thread_x())), lane(thread % 32),
+    WAVEATTN_DEVICE WmmaStaging(const typename Config::Params& params, int kv_head, int batch, int thread_)
+        : p(params), head(kv_head), batch_entry(batch), thread(thread_), lane(thread % 32),
           wave(arch::uniform(thread / 32)) {
         // Opaque: kept in registers instead of computed anew for each tile.
 #    pragma unroll
@@ -169,7 +169,8 @@ public:
 
     // Starts the loads of the tile from key `first` on. Tiles come in order, so the last one may change the offsets.
     WAVEATTN_DEVICE void load(int first) {
-        const int last = p.kv_len - 1 - first; // row of the tile
+        const int last = p.kv_len - 1 - first;                             // row of the tile
+        if constexpr (!Config::wide) thread = arch::opaque(thread) & 1023; // nothing of a tile waits for the next one
         arch::GlobalPointer k_base = nullptr, v_base = nullptr;
         if constexpr (k_wide) k_base = tile_base(p.k.view, first, k_bytes);
         if constexpr (v_wide) v_base = tile_base(p.v.view, first, v_bytes);
@@ -196,7 +197,7 @@ public:
                 else
                     values[i] = arch::load_transposed_b64(v_base + offset);
             } else {
-                values[i] = read_v(first, v_key(i), last, arch::opaque(v_dim(i) + lane % 16));
+                values[i] = read_v(first, arch::opaque(v_key(i)), last, arch::opaque(v_dim(i) + lane % 16));
                 arch::schedule_barrier();
             }
         }
@@ -309,7 +310,7 @@ private:
             v_from[i] = arch::opaque(v_offset(i, clamp(v_row(i), last)));
     }
 
-    // ---- reads by elements; dims are opaque, so that no addresses wait in registers from tile to tile ----
+    // ---- reads by elements; keys and dims are opaque, so that no addresses wait in registers from tile to tile ----
     WAVEATTN_DEVICE iop::Point point(int key, int dim) const { return {dim, key, head, batch_entry, p.heads_kv}; }
     WAVEATTN_DEVICE KeyChunk read_k(int key, int dim) const {
         float eight[8];
