@@ -20,8 +20,8 @@ TensorDesc with_four_axes(const char* name, const TensorDesc& tensor) {
         result.shape[i] = i < missing ? 1 : tensor.shape[i - missing];
         result.stride[i] = i < missing ? 0 : tensor.stride[i - missing];
     }
-    require(
-        result.shape[3] <= 1 || result.stride[3] == 1, name, " must have a last stride of 1, got ", result.stride[3]);
+    require(result.empty() || result.shape[3] == 1 || result.stride[3] == 1, name,
+        " must have a last stride of 1, got ", result.stride[3]);
     return result;
 }
 

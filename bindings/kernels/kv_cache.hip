@@ -86,7 +86,8 @@ void choose_code(const TensorDesc& tokens, const TensorDesc& codes, const Tensor
 void kv_quantize(const TensorDesc& tokens, const TensorDesc& codes, const TensorDesc& scales, hipStream_t stream) {
     for (const TensorDesc* tensor : {&tokens, &codes}) {
         require(tensor->rank == 4, "tokens and codes must have 4 dimensions (batch, heads, tokens, head_dim)");
-        require(tensor->stride[3] == 1 || tensor->shape[3] <= 1, "tokens and codes must have a last stride of 1");
+        require(tensor->empty() || tensor->stride[3] == 1 || tensor->shape[3] == 1,
+            "tokens and codes must have a last stride of 1");
     }
     require(scales.rank == 3, "scales must have 3 dimensions (batch, heads, tokens)");
     for (int i = 0; i < 4; ++i)

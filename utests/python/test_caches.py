@@ -315,3 +315,15 @@ def test_appended_tokens_are_named_in_errors(torch, place):
         with pytest.raises(error, match=words):
             cache.append(k, v)
     assert len(cache) == 0
+
+
+def test_empty_arrays_may_have_any_strides(torch, place, numpy_only):
+    """numpy gives the strides 0 to views without elements."""
+    for shape in ((0, 3), (2, 0, 5), (1, 2, 0, 5)):
+        empty = torch.empty(shape).numpy()
+        assert waveattn.softmax(empty, **place.options).shape == shape
+        assert waveattn.softmax(empty, out=np.empty(shape, np.float32), **place.options).shape == shape
+    cache = waveattn.Int8KVCache(1, 1, 4, 32, like=np.zeros(1, np.float32), **place.options)
+    none = torch.empty(1, 1, 0, 32).numpy()
+    cache.append(none, none)
+    assert len(cache) == 0
