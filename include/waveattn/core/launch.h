@@ -33,22 +33,7 @@ inline void check_launch(hipError_t code, const char* name) {
 } // namespace detail
 
 // Launches `kernel` on `stream` of the current device; `dynamic_lds` in bytes. The arguments convert to the kernel's
-// parameter types. Throws HipFailure naming `name`; Unsupported where the grid exceeds what HIP can launch.
-template <class... Parameter, class... Argument>
-void launch(const char* name, void (*kernel)(Parameter...), std::int64_t blocks, int threads, std::size_t dynamic_lds,
-    hipStream_t stream, Argument&&... arguments) {
-    static_assert(sizeof...(Parameter) == sizeof...(Argument));
-    // HIP limits a grid to 2^32 - 1 work-items along x.
-    require<Unsupported>(blocks > 0 && blocks <= std::numeric_limits<std::uint32_t>::max() / threads, name, ": ",
-        blocks, " workgroups of ", threads, " threads exceed the 2^32 - 1 work-items of a HIP launch");
-    std::tuple<Parameter...> values(std::forward<Argument>(arguments)...);
-    detail::check_launch(
-        detail::launch_packed(reinterpret_cast<const void*>(kernel), dim3(std::uint32_t(blocks)),
-            dim3(std::uint32_t(threads)), dynamic_lds, stream, values, std::index_sequence_for<Parameter...>{}),
-        name);
-}
-
-// The same for a grid of up to three dimensions; its sizes are checked by the caller.
+// parameter types. Throws HipFailure naming `name`. A grid of up to three dimensions, whose sizes the caller checks:
 template <class... Parameter, class... Argument>
 void launch(const char* name, void (*kernel)(Parameter...), dim3 grid, int threads, std::size_t dynamic_lds,
     hipStream_t stream, Argument&&... arguments) {
@@ -58,6 +43,17 @@ void launch(const char* name, void (*kernel)(Parameter...), dim3 grid, int threa
         detail::launch_packed(reinterpret_cast<const void*>(kernel), grid, dim3(std::uint32_t(threads)), dynamic_lds,
             stream, values, std::index_sequence_for<Parameter...>{}),
         name);
+}
+
+// The same for `blocks` workgroups. Throws Unsupported where they exceed what HIP can launch.
+template <class... Parameter, class... Argument>
+void launch(const char* name, void (*kernel)(Parameter...), std::int64_t blocks, int threads, std::size_t dynamic_lds,
+    hipStream_t stream, Argument&&... arguments) {
+    // HIP limits a grid to 2^32 - 1 work-items along x.
+    require<Unsupported>(blocks > 0 && blocks <= std::numeric_limits<std::uint32_t>::max() / threads, name, ": ",
+        blocks, " workgroups of ", threads, " threads exceed the 2^32 - 1 work-items of a HIP launch");
+    launch(
+        name, kernel, dim3(std::uint32_t(blocks)), threads, dynamic_lds, stream, std::forward<Argument>(arguments)...);
 }
 
 } // namespace waveattn
