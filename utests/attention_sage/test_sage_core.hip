@@ -104,7 +104,8 @@ TEST_CASE("core: long tails of equal keys") {
         float score;
     };
     for (const Tail& tail : {Tail{8192, 0, 10.7f}, {8192, 4097, 9.5f}, {3000, 2, 9.f}, {20000, 0, 12.f},
-             {20000, 9000, 13.f}, {700, 699, 8.f}}) {
+             {20000, 9000, 13.f}, {700, 699, 8.f}, {131072, 0, 10.7f}}) {
+        if (tail.keys > 100000 && !full()) continue;
         CAPTURE(tail.keys);
         CAPTURE(tail.large);
         const AttentionShape s{1, 1, 1, 33, tail.keys, 64, 64};
@@ -116,7 +117,13 @@ TEST_CASE("core: long tails of equal keys") {
         const SageHostOptions options{.scale = 1.f, .smooth_k = false, .format = device_fp8()};
         const auto o = attend(sage_quantize_host(in.q, in.k, in.v, s, options), s);
         const double others = tail.keys - 1, want = others / (others + std::exp(double(tail.score)));
-        for (float value : o) REQUIRE(std::abs(double(value) - want) < want / 16 + 0x1p-7);
+        double error = 0;
+        for (float value : o) {
+            REQUIRE(std::isfinite(value));
+            error = std::max(error, std::abs(double(value) - want));
+        }
+        MESSAGE(tail.keys, " keys, the large one is ", tail.large, ": the others hold ", want, ", o is off by ", error);
+        CHECK(error < want / 16 + 0x1p-7);
     }
 }
 
@@ -142,6 +149,8 @@ TEST_CASE("core: long tails of random keys") {
         const SageHostOptions options{.scale = 0.125f, .format = device_fp8()};
         const SageHostOperands host = sage_quantize_host(in.q, in.k, in.v, s, options);
         const Oracle want = quantised_oracle(host, s, Causal::none, options.format);
-        CHECK(compare(attend(host, s), want.o).relative_l2 < 0.034);
+        const Difference o = compare(attend(host, s), want.o);
+        MESSAGE("a large key in ", tail.period, " from ", tail.first, " on: relative L2 ", o.relative_l2);
+        CHECK(o.relative_l2 < 0.034);
     }
 }

@@ -125,11 +125,17 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
 
     // ---- softmax, one register at a time ----
 
+    // gfx950 runs packed fp32 instructions beside no matrix product: two others do the work of one there, for sums and
+    // for the arguments of the later exponentials. All of them would be more than 110 vector instructions a tile.
+    static constexpr bool packed = !std::is_same_v<Arch, arch::gfx950>;
+    static constexpr int first_single = packed ? 16 : Bias == SageBias::none ? 8 : 14;
     WAVEATTN_DEVICE static float2v add(float2v a, float2v b) {
-        // gfx950 runs packed fp32 instructions beside no matrix product: two others do the work of one there. The
-        // arguments of exponentials stay packed: 11 instructions fewer for 2 to 4 % more modelled clocks.
-        if constexpr (!std::is_same_v<Arch, arch::gfx950>) return a + b;
+        if constexpr (packed) return a + b;
         return float2v{arch::opaque(a[0] + b[0]), a[1] + b[1]}; // opaque, or the compiler packs them
+    }
+    template <int E> WAVEATTN_DEVICE static float2v multiply_add(float2v a, float b, float c) {
+        if constexpr (E < first_single) return arch::fma(a, float2v{b, b}, float2v{c, c});
+        return float2v{arch::fma(a[0], b, c), arch::fma(a[1], b, c)};
     }
 
     // Exponentials and finished words are pinned where they stand: the compiler would move them out of the shadow of
@@ -137,14 +143,13 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
     // pinned another step later.
     template <int E> WAVEATTN_DEVICE static void set_arguments(const Scores& s, Pair& pair) {
         const float2v score{as_float(s.units[E]), as_float(s.units[E + 1])};
-        pair.arguments = arch::fma(score, float2v{s.scale, s.scale}, float2v{s.offset, s.offset});
+        pair.arguments = multiply_add<E>(score, s.scale, s.offset);
     }
     template <int E> WAVEATTN_DEVICE static void pack(Pair& pair, Weights& w) {
         w.words[E / 4] = arch::convert_pack_fp8<(E % 4 == 2)>(pair.done[0], pair.done[1], w.words[E / 4]);
         pair.sum = E == 0 ? pair.done : add(pair.sum, pair.done);
     }
-    template <int E> WAVEATTN_DEVICE static void exponential(const Scores& s, Pair& pair) {
-        if constexpr (E == 0) set_arguments<0>(s, pair);
+    template <int E> WAVEATTN_DEVICE static void exponential(Pair& pair) {
         pair.fresh[E % 2] = arch::opaque(arch::exp2(pair.arguments[E % 2]));
     }
     template <int E> WAVEATTN_DEVICE static void after_exponential(const Scores& s, Pair& pair, Weights& w) {
@@ -165,14 +170,14 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
     WAVEATTN_DEVICE static void weigh(const Scores& s, Pair& pair, Weights& w, Beside&& beside) {
         constexpr int first = From + (To - From) * Index / Count, end = From + (To - From) * (Index + 1) / Count;
         if constexpr (first < end) {
-            exponential<first>(s, pair);
+            exponential<first>(pair);
             arch::schedule_barrier();
         }
         beside();
         arch::schedule_barrier();
         if constexpr (first < end) after_exponential<first>(s, pair, w);
         detail::static_for<first + 1, end>([&](auto e) {
-            exponential<e.value>(s, pair);
+            exponential<e.value>(pair);
             after_exponential<e.value>(s, pair, w);
         });
     }
@@ -253,12 +258,11 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
         const int bits = __builtin_bit_cast(int, sum);
         return arch::clamp(arch::fma(float(bits), 0x1p-23f, Range::log_share - 127.f), Range::least, Range::largest);
     }
-    // Adds the weights of a half tile of tile `tile` to the row's sum, and sees to it that those of the next one, on
-    // which no work has begun, fit fp8, and, where `Raise`, that they do not vanish in it. O needs another block of
-    // products with weights of before until it can follow a new shift.
+    // Sees to it that the weights of the next half tile, on which no work has begun, fit fp8 and, where `Raise`, do not
+    // vanish in it, after the first half of tile `tile`. O needs another block of products with weights of before until
+    // it can follow a new shift.
     template <bool Raise>
-    WAVEATTN_DEVICE static void take(const Pair& pair, Scores& next, State& state, std::uint64_t& is_late, int tile) {
-        state.sum += pair.sum;
+    WAVEATTN_DEVICE static void prepare(Scores& next, State& state, std::uint64_t& is_late, int tile) {
         const float sum = state.sum[0] + state.sum[1];
         const std::uint64_t beyond = arch::lanes_where(arch::fma(next.largest, next.scale, next.offset) > limit(sum));
         const std::uint64_t low = Raise ? arch::lanes_where(sum < state.least_sum) : 0;
@@ -323,6 +327,8 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
     WAVEATTN_DEVICE static void score_block(Scores& next, const Scores& now, Pair& pair, Weights& w, State& state,
         const int16v& start, const int4v (&k)[planes], int4v (&v)[blocks], char* lds, int v_address, Beside&& beside) {
         constexpr int count = score_products;
+        set_arguments<0>(now, pair); // here, or the compiler unpacks it right behind the product
+        arch::schedule_barrier();
         arch::wait_lds<0>();
         detail::static_for<0, count>([&](auto n) {
             next.units = score_product<n.value>(state, k, n.value == 0 ? start : next.units);
@@ -335,18 +341,25 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
         });
     }
 
-    // O += V^T.P^T of a half tile; meanwhile the last weights of `now`, and K is read for the products that follow.
+    // O += V^T.P^T of a half tile; meanwhile the last weights of `now`, all of which it adds to the row's sum, and K is
+    // read for the products that follow.
     // `beside(n)` stands in the shadow of product n, of which the last has no exponential.
     // [channel, query] += [channel, key] [key, query]
     template <class Beside>
-    WAVEATTN_DEVICE static void value_block(const Weights& ready, const Scores& now, Pair& pair, Weights& w,
-        State& state, const int4v (&v)[blocks], int4v (&k)[planes], char* lds, int near, int far, Beside&& beside) {
+    WAVEATTN_DEVICE static void value_block(const Weights& ready, Scores& now, Pair& pair, Weights& w, State& state,
+        const int4v (&v)[blocks], int4v (&k)[planes], char* lds, int near, int far, Beside&& beside) {
         constexpr int count = value_products;
+        // Or pairs of the same two numbers are made before score_block, and kept.
+        now.scale = arch::opaque(now.scale), now.offset = arch::opaque(now.offset);
         arch::wait_lds<0>();
         detail::static_for<0, count>([&](auto n) {
-            add_value<n.value>(state, v, ready);
             constexpr bool last = n.value == count - 1;
-            if constexpr (last) pack<14>(pair, w);
+            if constexpr (last) { // before the product, as in score_block
+                pack<14>(pair, w);
+                state.sum += pair.sum;
+                arch::schedule_barrier();
+            }
+            add_value<n.value>(state, v, ready);
             weigh<first_steps, last ? first_steps : 16, n.value, count - 1>(now, pair, w, [&] {
                 if constexpr (n.value < planes) k[n.value] = read_k<n.value>(lds, near, far);
                 beside(n);
@@ -456,7 +469,7 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
                 if (tile >= first_special) [[unlikely]] {
                     // The scale is read again: a register that holds it through the loop costs 300 clocks a tile.
                     if (wide) widen(scores, row_scale * stage.load_scale(tile), plain);
-                    mask(scores, visible - 64 * tile - 32 * half_tile);
+                    mask(scores, visible - 64 * arch::opaque_scalar(tile) - 32 * half_tile); // or it is counted along
                     if (half_tile == 0) stage.clear_tail(tile);
                 }
             };
@@ -508,12 +521,11 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
 
                 value_block(w1, s0, pair, w0, state, v, k, lds, near, far, [&](auto n) {
                     compare<n.value, value_products>(s1);
-                    if constexpr (n.value == value_products - 1) {
-                        s1.scale = s0.scale;
-                        set_offset(s1, state);
-                    }
+                    if constexpr (n.value == value_products / 2)
+                        s1.offset = arch::opaque(arch::fma(s0.scale, -state.zero, state.shift));
+                    if constexpr (n.value == value_products - 1) s1.scale = arch::opaque(s0.scale);
                 });
-                take<true>(pair, s1, state, is_late, tile);
+                prepare<true>(s1, state, is_late, tile);
                 stage.prepare_tail(tile + 3);
 
                 score_block(
@@ -526,7 +538,7 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
                     if constexpr (n.value == value_products / 2) stage.store(lds, tile + 1);
                     if constexpr (n.value == value_products - 1) set_scale(s0, state, next_k_scale);
                 });
-                take<false>(pair, s0, state, is_late, tile);
+                prepare<false>(s0, state, is_late, tile);
                 stage.prepare_tail(tile + 3);
 
                 if constexpr (Waves >= 8) arch::set_priority<0>();
