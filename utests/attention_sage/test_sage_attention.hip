@@ -165,6 +165,33 @@ TEST_CASE("kernel: the largest of 256, 128 and 64 rows that keeps the chip as bu
     CHECK(sage_block_q(608, 64, 304) == 64);
 }
 
+TEST_CASE("kernel: any head_dim and rows on any address, in workgroups of any size") {
+    for (int block_q : {64, 128, 256})
+        for (bool smooth_q : {false, true})
+            for (std::int64_t dim : {40, 72})
+                check({.shape = shape(1, 1, 290, 70, dim), .smooth_q = smooth_q, .block_q = block_q});
+    // Rows 67 elements apart hold the bits that rows of 64 do, and nothing lies between them.
+    const AttentionShape s = shape(1, 1, 290, 70, 64);
+    SageInputs in = sage_inputs(SageData::gaussian, s, 6);
+    const SageHostOptions options{.scale = 0.125f, .format = device_fp8()};
+    DeviceOperands device(sage_quantize_host(in.q, in.k, in.v, s, options), options.format);
+    const std::vector<float> blank(290 * 67, -7.f);
+    for (int block_q : {64, 128, 256}) {
+        DeviceArray<float> aligned(290 * 64), apart(blank);
+        executeSageAttention(device.views, make_contiguous(aligned.data(), 1, 1, 290, 64), {}, block_q);
+        auto view = make_contiguous(apart.data(), 1, 1, 290, 67);
+        view.shape[3] = 64;
+        executeSageAttention(device.views, view, {}, block_q);
+        check_hip(hipDeviceSynchronize(), "hipDeviceSynchronize");
+        const auto want = aligned.host(), got = apart.host();
+        for (std::size_t row = 0; row < 290; ++row) {
+            REQUIRE(std::memcmp(&got[row * 67], &want[row * 64], 64 * sizeof(float)) == 0);
+            for (std::size_t gap = 64; gap < 67; ++gap) REQUIRE(got[row * 67 + gap] == -7.f);
+        }
+        CHECK(apart.guards_intact());
+    }
+}
+
 TEST_CASE("kernel: NaN in the padding of v stays there, strided q, k and o") {
     const AttentionShape s = shape(2, 1, 50, 90, 64);
     SageInputs in = sage_inputs(SageData::gaussian, s, 5);

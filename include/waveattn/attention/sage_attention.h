@@ -201,6 +201,7 @@ void launch_sage(
 
 // Attention on quantised operands; `o` is bfloat16, float16 or float. `block_q`, the rows of a workgroup (256, 128 or
 // 64), is chosen by the shape where it is 0. With delta_s 64 means 128, and with delta_s as fp32 it is always 128.
+// With head_dim below 64, or rows of o that are not on 16 bytes, 256 means 128 where the operands' head_dim is 64.
 template <class O>
 void executeSageAttention(
     const SageOperands& in, const TensorView<O, 4>& o, const AttentionOptions& options = {}, int block_q = 0) {
@@ -222,6 +223,9 @@ void executeSageAttention(
     if (block_q == 0)
         block_q = sage_block_q(
             shape.batch * shape.heads_q, shape.q_len, device.compute_units, in.delta_s_units.data != nullptr);
+    // Rows of o that are not stored in one pass through the tiles' LDS, 4 KiB a wave: at head_dim 64 it has room for
+    // four.
+    if (!p.wide_stores && in.q.shape[3] == 64) block_q = std::min(block_q, 128);
     const auto run = [&](auto target) {
         using Arch = decltype(target);
         if (in.packed.count != 0) detail::launch_sage_uncovered<Arch>(p, in.packed.count, options.stream);
