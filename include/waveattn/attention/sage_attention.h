@@ -223,8 +223,7 @@ void executeSageAttention(
     if (block_q == 0)
         block_q = sage_block_q(
             shape.batch * shape.heads_q, shape.q_len, device.compute_units, in.delta_s_units.data != nullptr);
-    // Rows of o that are not stored in one pass through the tiles' LDS, 4 KiB a wave: at head_dim 64 it has room for
-    // four.
+    // Without wide stores o goes through the tiles' LDS, 4 KiB a wave: at head_dim 64 there is room for four waves.
     if (!p.wide_stores && in.q.shape[3] == 64) block_q = std::min(block_q, 128);
     const auto run = [&](auto target) {
         using Arch = decltype(target);
