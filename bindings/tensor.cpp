@@ -16,8 +16,8 @@ void read_integers(nb::handle sequence, std::int64_t* values, int count) {
 void make_raw(
     Tensor* self, std::uintptr_t data, nb::handle shape, nb::handle strides, int dtype, int device, bool read_only) {
     const std::size_t rank = nb::len(shape);
-    if (rank > std::size_t(max_rank) || nb::len(strides) != rank)
-        throw nb::value_error("shape and strides must have the same length, at most 8");
+    require(rank <= std::size_t(max_rank), "tensors have at most ", max_rank, " dimensions, got ", rank);
+    require(nb::len(strides) == rank, "shape and strides must have the same length");
     if (dtype < 0 || dtype > int(DType::other)) throw nb::value_error("unknown dtype code");
     new (self) Tensor;
     self->data = reinterpret_cast<void*>(data);
@@ -54,7 +54,7 @@ std::string dlpack_dtype_text(nb::dlpack::dtype type) {
     case Code::Int: kind = "int"; break;
     case Code::UInt: kind = "uint"; break;
     case Code::Complex: kind = "complex"; break;
-    case Code::Bool: kind = "bool"; break;
+    case Code::Bool: return "bool";
     default: return kind + std::to_string(int(type.code));
     }
     return kind + std::to_string(int(type.bits));
@@ -64,7 +64,8 @@ std::string dlpack_dtype_text(nb::dlpack::dtype type) {
 Tensor make_from_capsule(nb::object capsule, bool writable) {
     Tensor tensor;
     auto fill = [&](auto array) {
-        if (array.ndim() > std::size_t(max_rank)) throw nb::value_error("tensors have at most 8 dimensions");
+        require(array.ndim() <= std::size_t(max_rank), "tensors have at most ", max_rank, " dimensions, got ",
+            array.ndim());
         tensor.data = const_cast<void*>(static_cast<const void*>(array.data()));
         tensor.rank = int(array.ndim());
         for (int i = 0; i < tensor.rank; ++i) {

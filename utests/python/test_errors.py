@@ -140,6 +140,13 @@ def test_options_of_another_type(place, qkv, options, error, words, kind):
         waveattn.flash_attention(*tensors, **options)
 
 
+def test_more_dimensions_than_any_tensor_has(torch, place):
+    deep = place.put(torch.zeros((1,) * 9))
+    for call_with in (lambda: waveattn.softmax(deep, **place.options), lambda: call(place, deep, deep, deep)):
+        with pytest.raises(ValueError, match="at most 8 dimensions, got 9"):
+            call_with()
+
+
 def test_device_is_the_name_of_a_target(numpy_only):
     q = np.zeros((1, 1, 2, 8), np.float32)
     for device, error in ((0, TypeError), (["gfx942"], TypeError), ("", ValueError)):
