@@ -546,12 +546,12 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
                     load_delta(2 * tile + 3, n);
                     constexpr int steps = 4, first = n.value * steps / score_products;
                     detail::static_for<first, (n.value + 1) * steps / score_products>([&](auto step) {
-                        if constexpr (step == 0) next_k_scale = stage.load_scale(tile + 2);
-                        if constexpr (step == 1) stage.load_k();
-                        if constexpr (step == 2) {
-                            stage.load_v();
+                        if constexpr (step == 0) {
+                            next_k_scale = stage.load_scale(tile + 2);
                             state.least_sum = arch::opaque(state.least_sum + least_sum_of_tile);
                         }
+                        if constexpr (step == 1) stage.load_k();
+                        if constexpr (step == 2) stage.load_v();
                         if constexpr (step == 3) {
                             stage.advance(tile + 2);
                             near = arch::opaque(near ^ Tile::slot_bytes), far = arch::opaque(near ^ 64);
