@@ -16,18 +16,23 @@ constexpr float inf_value = std::numeric_limits<float>::infinity();
 struct Output {
     std::vector<float> o, lse;
 };
-// Attention on fp32 tensors; o and lse start as 77.
-Output attend(const SageInputs& in, const AttentionShape& s, SageOptions options) {
+// Attention on fp32 tensors; o and lse start as 77. By the recipe, or, with `block_q`, in two steps.
+Output attend(const SageInputs& in, const AttentionShape& s, SageOptions options, int block_q = 0) {
     DeviceArray<float> q(in.q), k(in.k), v(in.v), o(std::vector<float>(in.q.size(), 77.f));
     DeviceArray<float> lse(std::vector<float>(std::size_t(s.batch * s.heads_q * s.q_len), 77.f));
     options.lse = make_contiguous(lse.data(), s.batch, s.heads_q, s.q_len);
     const SageStorage layout = sage_storage(s, options);
     DeviceArray<std::uint8_t> buffer(std::size_t(layout.bytes) + 256);
     std::uint8_t* base = buffer.data() + (256 - reinterpret_cast<std::uintptr_t>(buffer.data()) % 256) % 256;
-    executeSageAttention(make_contiguous<const float>(q.data(), s.batch, s.heads_q, s.q_len, s.head_dim),
-        make_contiguous<const float>(k.data(), s.batch, s.heads_kv, s.kv_len, s.head_dim),
-        make_contiguous<const float>(v.data(), s.batch, s.heads_kv, s.kv_len, s.head_dim),
-        make_contiguous(o.data(), s.batch, s.heads_q, s.q_len, s.head_dim), options, base, std::size_t(layout.bytes));
+    const auto q_view = make_contiguous<const float>(q.data(), s.batch, s.heads_q, s.q_len, s.head_dim);
+    const auto k_view = make_contiguous<const float>(k.data(), s.batch, s.heads_kv, s.kv_len, s.head_dim);
+    const auto v_view = make_contiguous<const float>(v.data(), s.batch, s.heads_kv, s.kv_len, s.head_dim);
+    const auto o_view = make_contiguous(o.data(), s.batch, s.heads_q, s.q_len, s.head_dim);
+    if (block_q == 0)
+        executeSageAttention(q_view, k_view, v_view, o_view, options, base, std::size_t(layout.bytes));
+    else
+        executeSageAttention(executeSageQuantize(q_view, k_view, v_view, options, base, std::size_t(layout.bytes)),
+            o_view, AttentionOptions{.causal = options.causal, .lse = options.lse}, block_q);
     check_hip(hipDeviceSynchronize(), "hipDeviceSynchronize");
     CHECK(o.guards_intact());
     CHECK(lse.guards_intact());
@@ -180,23 +185,47 @@ TEST_CASE("non-finite: in k, the rows that see its tile") {
         }
 }
 
-TEST_CASE("non-finite: in v, its channel") {
-    const AttentionShape s{1, 1, 1, 400, 400, 64, 64};
-    for (float poison : {nan_value, inf_value}) {
-        SageInputs in = sage_inputs(SageData::gaussian, s, 37);
-        in.v[390 * 64 + 9] = poison;
-        SageOptions options;
-        Output got = attend(in, s, options);
-        CHECK(count_nan(got.o, 0, got.o.size()) == 400);
-        for (std::size_t row = 0; row < 400; ++row) REQUIRE(std::isnan(got.o[row * 64 + 9]));
-        CHECK(count_nan(got.lse, 0, 400) == 0);
-        options.causal = Causal::top_left;
-        got = attend(in, s, options);
-        for (std::size_t row = 0; row < 400; ++row) {
-            if (row >= 390) REQUIRE(std::isnan(got.o[row * 64 + 9]));
-            if (row < 256) REQUIRE(count_nan(got.o, row * 64, 64) == 0); // other rows of its workgroup may have it
+// `poison` at keys spread over v, in every third channel; `in` with zeros there, which changes no scale.
+TEST_CASE("non-finite: in v, its channel of the rows that see its key") {
+    struct Call {
+        AttentionShape shape;
+        Causal causal;
+    };
+    for (const Call& call : {Call{{1, 1, 1, 400, 400, 64, 64}, Causal::none},
+             {{1, 1, 1, 400, 400, 64, 64}, Causal::top_left}, {{1, 2, 1, 150, 330, 128, 128}, Causal::bottom_right},
+             {{2, 1, 1, 200, 90, 57, 57}, Causal::bottom_right}, {{1, 1, 1, 1, 100, 64, 64}, Causal::top_left}})
+        for (int block_q : {128, 256}) {
+            const AttentionShape& s = call.shape;
+            SageInputs plain = sage_inputs(SageData::gaussian, s, 37);
+            const auto dim = std::size_t(s.head_dim), keys = std::size_t(s.kv_len), rows = std::size_t(s.q_len);
+            const auto key_of = [&](std::size_t plane, std::size_t channel) {
+                return (channel * 29 + plane * 7) % keys;
+            };
+            SageInputs in = plain;
+            for (std::size_t plane = 0; plane < std::size_t(s.batch * s.heads_kv); ++plane)
+                for (std::size_t channel = 0; channel < dim; channel += 3) {
+                    const std::size_t at = (plane * keys + key_of(plane, channel)) * dim + channel;
+                    plain.v[at] = 0.f, in.v[at] = channel % 2 ? inf_value : nan_value;
+                }
+            SageOptions options;
+            options.causal = call.causal;
+            const Output without = attend(plain, s, options, block_q), got = attend(in, s, options, block_q);
+            CAPTURE(s.head_dim);
+            CAPTURE(int(call.causal));
+            CAPTURE(block_q);
+            CHECK(std::memcmp(got.lse.data(), without.lse.data(), got.lse.size() * sizeof(float)) == 0);
+            int wrong = 0;
+            for (std::size_t i = 0; i < got.o.size(); ++i) {
+                const std::size_t channel = i % dim, row = i / dim % rows, head = i / dim / rows;
+                const std::size_t plane = head / std::size_t(s.group());
+                std::int64_t seen = s.kv_len;
+                if (call.causal == Causal::top_left) seen = std::int64_t(row) + 1;
+                if (call.causal == Causal::bottom_right) seen = std::int64_t(row) + 1 + s.kv_len - s.q_len;
+                const bool poisoned = channel % 3 == 0 && std::int64_t(key_of(plane, channel)) < seen;
+                wrong += poisoned ? !std::isnan(got.o[i]) : std::memcmp(&got.o[i], &without.o[i], sizeof(float)) != 0;
+            }
+            CHECK(wrong == 0);
         }
-    }
 }
 
 namespace {

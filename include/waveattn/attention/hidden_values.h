@@ -3,7 +3,7 @@
 // A matrix product multiplies every value of a tile by a weight; that of a hidden key is 0, but 0 times NaN is NaN. So
 // a block of rows is computed as if all values were finite, and its result is looked at once. Where some rows see
 // fewer keys than others and the result is not finite, the block is computed again "with care": of each tile, values
-// that are not finite are cleared before the products, and the first key that had one is noted by dim and kind. A row
+// that are not finite are cleared before the products, and the first key that has one is found for each dim and kind. A row
 // sees the keys up to some last one, so it sees such a value iff it sees the first one, and gets it in the end.
 // A block without such values costs one look at its result; one with them, twice the time.
 #pragma once
@@ -44,6 +44,18 @@ WAVEATTN_DEVICE arch::int4v take_non_finite(arch::int4v pairs, int key, arch::Ld
         pairs[i] = int(pair & ~((found << 1) - (found >> 15)));
     }
     return pairs;
+}
+
+// 0x80 in each byte that is an fp8 NaN: FNUZ has one code, OCP's e4m3 two. Neither has infinities.
+template <bool Fnuz> WAVEATTN_DEVICE unsigned fp8_nan(unsigned codes) {
+    constexpr unsigned low = 0x7f7f7f7fu, high = 0x80808080u, ones = 0x01010101u;
+    if constexpr (!Fnuz) return ((codes & low) + ones) & high;
+    const unsigned other = codes ^ high; // 0 where a code is NaN
+    return ~(((other & low) + low) | other) & high;
+}
+template <bool Fnuz> WAVEATTN_DEVICE unsigned without_fp8_nan(unsigned codes) {
+    const unsigned found = fp8_nan<Fnuz>(codes);
+    return codes & ~((found << 1) - (found >> 7));
 }
 
 // An output of a row that sees the keys up to `last`, with the values that were taken out.

@@ -213,7 +213,7 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
             constexpr int first = steps * (Index - 1) / (Count - 1), end = steps * Index / (Count - 1);
             detail::static_for<first, end>([&](auto n) {
                 const float one = as_float(s.units[2 * n.value]), two = as_float(s.units[2 * n.value + 1]);
-                s.largest = arch::max(arch::max(n.value == 0 ? masked_out : s.largest, one), two);
+                s.largest = arch::max(arch::max(n.value == 0 ? -arch::infinity : s.largest, one), two);
             });
             s.largest = arch::opaque(s.largest);
         }
@@ -282,7 +282,8 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
     WAVEATTN_DEVICE static void mask(Scores& s, int visible) {
         detail::static_for<0, 16>([&](auto r) {
             visible = arch::opaque(visible); // one comparison at a time, or they fill the scalar registers
-            if (r.value >= visible) s.units[r.value] = __builtin_bit_cast(int, masked_out);
+            s.units[r.value] =
+                arch::opaque(r.value >= visible ? __builtin_bit_cast(int, -arch::infinity) : s.units[r.value]);
         });
     }
 
@@ -378,8 +379,9 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
         detail::static_for<0, 4>([&](auto n) { compare(near[n.value]); });
         for (int tile = 256 + lane; tile < tiles; tile += 64) compare(__builtin_bit_cast(int, k_scale[tile]));
         float row_largest = row_scale; // of 8 rows, which have all the scales that a wave's rows have
-        for (int mask = 1; mask < 8; mask *= 2)
-            row_largest = arch::max(row_largest, arch::shuffle_xor(row_largest, mask));
+        row_largest = arch::max(row_largest, arch::dpp<arch::dpp_quad_perm(1, 0, 3, 2)>(row_largest));
+        row_largest = arch::max(row_largest, arch::dpp<arch::dpp_quad_perm(2, 3, 0, 1)>(row_largest));
+        row_largest = arch::max(row_largest, arch::dpp<arch::dpp_row_half_mirror>(row_largest));
         return arch::any_lane(
             !(arch::uniform(row_largest) * as_float(largest) <= widest_scale) || row_scale != row_scale);
     }
@@ -390,21 +392,72 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
         });
     }
 
-    WAVEATTN_DEVICE static void exec(const Params& p) {
+    // In scalar registers: offsets of packed sequences may come by vector loads.
+    WAVEATTN_DEVICE static sage::Sequence uniform(const sage::Sequence& s) {
+        return {arch::uniform(s.sequence), arch::uniform(s.batch), arch::uniform(s.q_start), arch::uniform(s.kv_start),
+            arch::uniform(s.q_block), arch::uniform(s.q_warp), arch::uniform(s.kv_tile), arch::uniform(s.q_len),
+            arch::uniform(s.kv_len)};
+    }
+
+    // ---- NaN in V (hidden_values.h) ----
+
+    // Whether a wave of the workgroup has a NaN in O.
+    WAVEATTN_DEVICE static bool any_nan(const State& state, char* lds, int wave) {
+        float2v probe[4]{}; // chains
+        detail::static_for<0, 8 * blocks>([&](auto i) {
+            constexpr int n = i.value / 8, r = 2 * (i.value % 8);
+            probe[i.value % 4] += float2v{state.o[n][r], state.o[n][r + 1]};
+        });
+        const float2v sums = probe[0] + probe[1] + (probe[2] + probe[3]);
+        const float sum = sums[0] + sums[1];
+        detail::sage_barrier(); // the tiles are not needed any more
+        detail::lds_at<int>(lds, 4 * arch::opaque_scalar(wave)) = arch::any_lane(sum != sum);
+        detail::sage_barrier();
+        const bool any = arch::any_lane(detail::lds_at<int>(lds, arch::lane_id_again() % Waves * 4) != 0);
+        if (any) detail::sage_barrier();
+        return any;
+    }
+    // Makes NaN of what sees one: `v` is the first tile of V, `keys` are the first ones, which the row sees.
+    WAVEATTN_DEVICE static void restore_nan(
+        State& state, char* lds, const std::uint8_t* v, int step, int tiles, int keys, int wave) {
+        const int lane = arch::lane_id_again();
+        detail::sage_barrier();
+        for (int channel = 64 * wave + lane; channel < HeadDim; channel += Tile::threads)
+            detail::lds_at<int>(lds, 4 * channel) = Stage::first_nan(v + 64 * channel, step, tiles);
+        detail::sage_barrier();
+        detail::static_for<0, 16 * blocks>([&](auto i) {
+            constexpr int n = i.value / 16, r = i.value % 16;
+            keys = arch::opaque(keys); // one comparison at a time, or they fill the scalar registers
+            const int first = detail::lds_at<int>(lds, 4 * (32 * n + 16 * (lane >> 5) + r));
+            if (first < keys) state.o[n][r] = __builtin_nanf("");
+            arch::schedule_barrier();
+        });
+    }
+
+    // The kernel's only argument is a Params.
+    WAVEATTN_DEVICE static void exec() {
         alignas(16) __shared__ char lds[2 * Tile::slot_bytes];
-        const int lane = int(arch::lane_id()), wave = arch::uniform(int(arch::thread_x())) / 64;
-        const int half = lane >> 5;
+        const int wave = arch::uniform(int(arch::thread_x())) / 64;
+        int careful = 0;
+        while (!compute(arch::kernel_argument_again<Params>(), lds, wave, arch::opaque_scalar(careful))) careful = 1;
+    }
+
+    // The workgroup's rows. Not careful: false, and nothing written, where hidden NaN may have reached the output.
+    WAVEATTN_DEVICE static bool compute(const Params& p, char* lds, int wave, int careful) {
+        const int lane = arch::lane_id_again(), half = lane >> 5;
+        wave = arch::opaque_scalar(wave); // or multiples of it would stay in registers
 
         // Which rows. Neighbouring workgroups go to different dies; each die gets whole runs of a head's blocks.
-        const unsigned total = unsigned(p.workgroups), die = arch::block_x() % 8, in_die = arch::block_x() / 8;
+        const unsigned number = arch::opaque_scalar(arch::block_x()); // or parts of it would stay in registers
+        const unsigned total = unsigned(p.workgroups), die = number % 8, in_die = number / 8;
         const unsigned rank = die * (total / 8) + (die < total % 8 ? die : total % 8) + in_die;
         const int plane = int(rank / unsigned(p.q_blocks)), turn = int(rank % unsigned(p.q_blocks));
         const int block = p.causal == Causal::none ? turn : p.q_blocks - 1 - turn; // the longest first
         const int head = plane % p.heads_q, kv_head = head / p.group;
-        const sage::Sequence s =
-            sage::locate_sequence(plane / p.heads_q, p.cu_q, p.cu_k, p.q_len, p.kv_len, p.q_tokens, p.k_tokens);
+        const sage::Sequence s = uniform(
+            sage::locate_sequence(plane / p.heads_q, p.cu_q, p.cu_k, p.q_len, p.kv_len, p.q_tokens, p.k_tokens));
         const int first_row = block * Tile::block_q;
-        if (first_row >= s.q_len) return;
+        if (first_row >= s.q_len) return true;
         const int wave_row = first_row + 32 * wave, row = wave_row + (lane & 31);
         const bool stored = row < s.q_len;
         const int safe_row = stored ? row : s.q_len - 1;
@@ -418,6 +471,9 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
         const int last_row = first_row + Tile::block_q < s.q_len ? first_row + Tile::block_q - 1 : s.q_len - 1;
         const int tiles = (keys_of(last_row) + 63) / 64;
         const int first_masked = keys_of(wave_row) / 64;
+
+        // Whether keys are hidden from some row of the workgroup in tiles that it computes.
+        const int hides = arch::uniform(int(keys_of(first_row) < s.kv_len && keys_of(first_row) < 64 * tiles));
 
         State state;
         state.sum = float2v{0.f, 0.f};
@@ -438,7 +494,7 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
             int near_scales[4];
             load_scales(near_scales, stage.k_scale, tiles, lane);
             bool wide = false;
-            int first_special = first_masked;
+            int first_special = first_masked; // -1: with care
             detail::SageBiasRow delta_s{nullptr, s.kv_len, half};
             if constexpr (Bias != SageBias::none) {
                 const int safe = wave_row < s.q_len ? wave_row : s.q_len - 1;
@@ -470,7 +526,10 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
                     // The scale is read again: a register that holds it through the loop costs 300 clocks a tile.
                     if (wide) widen(scores, row_scale * stage.load_scale(tile), plain);
                     mask(scores, visible - 64 * arch::opaque_scalar(tile) - 32 * half_tile); // or it is counted along
-                    if (half_tile == 0) stage.clear_tail(tile);
+                    if (half_tile == 0) {
+                        stage.clear_tail(tile);
+                        if (first_special < 0) stage.clear_nan();
+                    }
                 }
             };
 
@@ -486,7 +545,9 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
             state.q_scale = wide ? 0.f : row_scale;
             state.zero = wide ? 0.f : sage::bias_zero_value;
             state.least_scale = wide ? 1.f : sage::least_score_scale;
-            first_special = wide ? 0 : first_masked;
+            first_special = careful ? -1 : wide ? 0 : first_masked;
+            if (careful) [[unlikely]]
+                early.clear_nan(), stage.clear_nan();
             early.store(lds, -1);
             stage.clear_tail(0);
             stage.store(lds, 0);
@@ -563,15 +624,26 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
             detail::static_for<0, value_products>([&](auto n) { add_value<n.value>(state, v, w1); });
             if (state.q[0][0] == sage::poisoned_codes && keys_of(safe_row) > 0) state.sum[0] = __builtin_nanf("");
         }
-        Output::write(arch::kernel_argument<Params>(), s, state.o, state.sum[0] + state.sum[1], state.shift, lds, head,
-            kv_head, row, stored, wave, lane);
+        // Before the look at O, which hides that they take their time.
+        typename Output::Scales scales;
+        Output::load_scales(scales, arch::kernel_argument_again<Params>(), s, kv_head, half);
+        if (careful && tiles > 0) [[unlikely]] {
+            const auto& again = arch::kernel_argument_again<Params>();
+            restore_nan(state, lds,
+                again.v + s.batch * again.v_batch + kv_head * again.v_head + s.kv_tile * again.v_tile,
+                int(again.v_tile), tiles, keys_of(safe_row), wave);
+        } else if (hides && any_nan(state, lds, wave)) [[unlikely]]
+            return false;
+        Output::write(arch::kernel_argument<Params>(), s, state.o, scales, state.sum[0] + state.sum[1], state.shift,
+            lds, head, row, stored, wave, lane);
+        return true;
     }
 };
 
 template <class Arch, int HeadDim, int Waves, SageBias Bias>
-__global__ __launch_bounds__(64 * Waves, Waves >= 8 ? 2 : 1) void sage_attention_kernel(detail::SageParams params) {
+__global__ __launch_bounds__(64 * Waves, Waves >= 8 ? 2 : 1) void sage_attention_kernel(detail::SageParams) {
     if constexpr (arch::compiled_for<Arch>)
-        SageAttentionMfma<Arch, HeadDim, Waves, Bias>::exec(params);
+        SageAttentionMfma<Arch, HeadDim, Waves, Bias>::exec();
     else
         arch::trap_stub();
 }

@@ -12,9 +12,18 @@ namespace waveattn::detail {
 
 // Of a wave's 32 queries. A lane has 16 channels of each of the `Blocks` blocks of 32; its mirror lane ^ 32 the others.
 template <int Blocks> struct SageOutput {
+    // v_scale of the lane's channels, to be loaded before write(): they come while the last products run.
+    using Scales = float[Blocks][16];
+    WAVEATTN_DEVICE static void load_scales(
+        Scales& scales, const SageParams& p, const sage::Sequence& s, int kv_head, int half) {
+        const float* v_scale = p.v_scale + s.sequence * p.v_scale_batch + kv_head * p.v_scale_head + 16 * half;
+        static_for<0, Blocks>([&](auto n) {
+            static_for<0, 16>([&](auto r) { scales[n.value][r.value] = v_scale[32 * n.value + r.value]; });
+        });
+    }
     // o = acc / sum * v_scale, rounded to nearest even, and the row's lse.
     WAVEATTN_DEVICE static void write(const SageParams& p, const sage::Sequence& s, const arch::float16v (&o)[Blocks],
-        float sum, float shift, char* lds, int head, int kv_head, int row, bool stored, int wave, int lane) {
+        const Scales& scales, float sum, float shift, char* lds, int head, int row, bool stored, int wave, int lane) {
         const int half = lane >> 5;
         sum += arch::shuffle_xor(sum, 32);
         const float inverse = sum > 0.f || sum != sum ? arch::reciprocal(sum) : 0.f;
@@ -28,13 +37,8 @@ template <int Blocks> struct SageOutput {
             }
             p.lse[s.batch * p.lse_batch + head * p.lse_head + token * p.lse_row] = lse;
         }
-        const float* v_scale = p.v_scale + s.sequence * p.v_scale_batch + kv_head * p.v_scale_head + 16 * half;
         const std::int64_t o_row = s.batch * p.o_batch + head * p.o_head + token * p.o_row;
         if (!p.wide_stores) sage_barrier(); // the tiles are not needed any more
-        float scales[Blocks][16];           // all at once, for one wait
-        static_for<0, Blocks>([&](auto n) {
-            static_for<0, 16>([&](auto r) { scales[n.value][r.value] = v_scale[32 * n.value + r.value]; });
-        });
         static_for<0, Blocks>([&](auto n) {
             float values[16];
             static_for<0, 16>([&](auto r) {

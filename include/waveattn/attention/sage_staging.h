@@ -6,6 +6,7 @@
 // rows, so that neither reads nor writes of 16 bytes meet a bank twice.
 #pragma once
 
+#include "waveattn/attention/hidden_values.h"
 #include "waveattn/attention/sage_format.h"
 #include "waveattn/tile/mfma_cdna_8bit.h"
 
@@ -86,6 +87,7 @@ template <class Arch, int HeadDim, int Waves> struct SageStage {
     static constexpr int k_chunks = 4 * HeadDim; // of 16 bytes in a tile; then as many of V
     // With more threads than that, the first half of the waves copies K and the other V.
     static constexpr bool split_waves = k_chunks < Tile::threads;
+    static constexpr bool fnuz = std::is_same_v<Arch, arch::gfx942>; // the format of V
     static constexpr int of_k = split_waves ? 1 : Tile::chunks / 2, of_v = split_waves ? 0 : Tile::chunks / 2;
 
     const std::int8_t* k_tile; // of the next load
@@ -184,6 +186,25 @@ template <class Arch, int HeadDim, int Waves> struct SageStage {
             if (!copies_k) clear(data[0]);
         } else
             static_for<0, of_v>([&](auto c) { clear(data[of_k + c.value]); });
+    }
+    // Clears NaN in V, before store().
+    WAVEATTN_DEVICE void clear_nan() {
+        const auto clear = [&](int4v& chunk) {
+            static_for<0, 4>([&](auto w) { chunk[w.value] = int(without_fp8_nan<fnuz>(unsigned(chunk[w.value]))); });
+        };
+        if constexpr (split_waves) {
+            if (!copies_k) clear(data[0]);
+        } else
+            static_for<0, of_v>([&](auto c) { clear(data[of_k + c.value]); });
+    }
+    // The first key of a channel of V whose code is NaN, among the first `tiles` tiles; `first` is that of tile 0.
+    WAVEATTN_DEVICE static int first_nan(const std::uint8_t* first, int step, int tiles) {
+        for (int tile = 0; tile < tiles; ++tile, first += step)
+            for (int word = 0; word < 16; ++word) {
+                const unsigned found = fp8_nan<fnuz>(reinterpret_cast<const unsigned*>(first)[word]);
+                if (found) return 64 * tile + 4 * word + __builtin_ctz(found) / 8;
+            }
+        return no_key;
     }
     WAVEATTN_DEVICE void store(char* lds, int n) {
         const int slot = (n & 1) * Tile::slot_bytes;
