@@ -46,17 +46,18 @@ void memory_cases() {
     });
     test("atomics", [&] {
         auto c = build("atom",
-            R"(KERNEL k(u32* g, int* mx, float* f, u64* q, u32* old, u32* cas) { LDS static u32 t; LDS static int m; if (TX == 0) { t = 0; m = -1000000; } SYNC(); __hip_atomic_fetch_add(&t, 3u, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_WORKGROUP); __hip_atomic_fetch_max(&m, TX * 7 % 101, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_WORKGROUP);
-            SYNC(); old[GID] = __hip_atomic_fetch_add(g, 1u, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT); if (TX == 0) { __hip_atomic_fetch_add(g + 1, t, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT); __hip_atomic_fetch_max(mx, m, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT); }
+            R"(KERNEL k(u32* g, int* mx, float* f, u64* q, u32* old, u32* cas) { LDS static u32 t; LDS static int m, l; if (TX == 0) { t = 0; m = -1000000; l = 1000000; } SYNC(); __hip_atomic_fetch_add(&t, 3u, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_WORKGROUP); __hip_atomic_fetch_max(&m, TX * 7 % 101, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_WORKGROUP); __hip_atomic_fetch_min(&l, -int(TX * 7 % 101), __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_WORKGROUP);
+            SYNC(); old[GID] = __hip_atomic_fetch_add(g, 1u, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT); if (TX == 0) { __hip_atomic_fetch_add(g + 1, t, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT); __hip_atomic_fetch_max(mx, m, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT); __hip_atomic_fetch_min(mx + 1, l, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT); }
             __hip_atomic_fetch_add(f, 0.5f, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT); __hip_atomic_fetch_or(q, 1ul << (TX & 63), __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
             u32 e = *cas, d; do { d = e + 2; } while (!__hip_atomic_compare_exchange_strong(cas, &e, d, __ATOMIC_RELAXED, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT)); })");
         Buf<uint32_t> g(2), old(1024), cas(1);
-        Buf<int> mx(1);
+        Buf<int> mx(2);
         Buf<float> f(1);
         Buf<uint64_t> q(1);
         run(*c, "k", {8}, {128}, Args() << g.p() << mx.p() << f.p() << q.p() << old.p() << cas.p());
         CHECK(g[0] == 1024 && g[1] == 8 * 384, "%u %u", g[0], g[1]);
         CHECK(mx[0] == 100, "max %d", mx[0]);
+        CHECK(mx[1] == -100, "min %d", mx[1]);
         CHECK(f[0] == 512, "f %g", f[0]);
         CHECK(q[0] == ~0ull, "or");
         CHECK(cas[0] == 2048, "cas %u", cas[0]);

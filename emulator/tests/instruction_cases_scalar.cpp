@@ -59,6 +59,7 @@ void add_scalar(std::vector<Case>& cases) {
     CASE("s_ashr_i64", "*", "s_ashr_i64 D, A, B", "UUu", nonzero64(u64(i64(x.a) >> (x.B() & 63))));
     CASE("s_bfe_u32", "*", "s_bfe_u32 D, A, 0x70005", "uu", nonzero(x.A() >> 5 & 0x7f));
     CASE("s_bfe_i32", "*", "s_bfe_i32 D, A, 0x70005", "uu", nonzero(u32(i32(x.A() << 20) >> 25)));
+    CASE("s_bfe_i64", "*", "s_bfe_i64 D, A, 0x250005", "UU", nonzero64(u64(i64(x.a << 22) >> 27)));
     CASE("s_bitcmp1_b32", "*", "s_mov_b32 D, 0\n s_bitcmp1_b32 A, B", "uuu", {u64(0), int(x.A() >> (x.B() & 31) & 1)});
     CASE("s_bitcmp0_b32", "*", "s_mov_b32 D, 0\n s_bitcmp0_b32 A, B", "uuu", {u64(0), int(~x.A() >> (x.B() & 31) & 1)});
 
