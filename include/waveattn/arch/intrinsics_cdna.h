@@ -77,6 +77,8 @@ WAVEATTN_DEVICE void bare_barrier() { __builtin_amdgcn_s_barrier(); }
 WAVEATTN_DEVICE void compiler_fence() { asm volatile("" ::: "memory"); }
 // The value is computed before, and used after, this place in the order of other pins, fences and scheduling barriers.
 template <class T> WAVEATTN_DEVICE void pin(T& value) { asm volatile("" : "+v"(value)); }
+// A value that is the same in the wave is computed, or on its way from memory, by here.
+template <class T> WAVEATTN_DEVICE void need(T value) { asm volatile("" ::"s"(value)); }
 // lane_id(), computed anew: keeps no register alive in between.
 WAVEATTN_DEVICE int lane_id_again() {
     unsigned zero = 0;
@@ -130,6 +132,13 @@ WAVEATTN_DEVICE void swap_rows_of_16(unsigned& a, unsigned& b) {
     auto swapped = __builtin_amdgcn_permlane16_swap(a, b, false, false);
     a = swapped[0], b = swapped[1];
 }
+// The lanes where the condition holds, as a scalar, and back.
+WAVEATTN_DEVICE std::uint64_t lanes_where(bool condition) {
+    std::uint64_t lanes = __builtin_amdgcn_ballot_w64(condition);
+    asm volatile("" : "+s"(lanes));
+    return lanes;
+}
+WAVEATTN_DEVICE bool lane_is_in(std::uint64_t lanes) { return __builtin_amdgcn_inverse_ballot_w64(lanes); }
 // Whether the condition holds in any active lane; the same in the whole wave.
 WAVEATTN_DEVICE bool vote_any(bool condition) { return __builtin_amdgcn_ballot_w64(condition) != 0; }
 

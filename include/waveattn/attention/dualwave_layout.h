@@ -22,9 +22,6 @@ template <int HeadDim> struct DualwaveLdsGfx950 {
     static constexpr int unit_rows = 1024 / row_bytes, units = tokens / unit_rows;
     static constexpr int k_unit = 1024 + 16, v_unit = 1024 + 64;
     static constexpr int k_bytes = units * k_unit, v_bytes = units * v_unit;
-    // What a slot of V takes of LDS. With V's slots first, the larger ones let K's start beyond 64 KiB, where one base
-    // register serves all of them with the 16-bit immediates of LDS reads.
-    static constexpr int v_slot_bytes = HeadDim == 128 ? 21856 : v_bytes;
     static constexpr bool v_transposing_read = true;
 
     // The row at place `place` of unit `unit`, and back.
@@ -63,7 +60,7 @@ template <int HeadDim> struct DualwaveLdsGfx950 {
 // it is staged: row = dim, and the 16 keys of a step lie so that the eight of a fragment are one chunk.
 template <int HeadDim> struct DualwaveLdsGfx942 {
     static constexpr int tokens = 64, row_bytes = 2 * HeadDim, chunks = HeadDim / 8;
-    static constexpr int k_bytes = tokens * row_bytes, v_bytes = HeadDim * 2 * tokens, v_slot_bytes = v_bytes;
+    static constexpr int k_bytes = tokens * row_bytes, v_bytes = HeadDim * 2 * tokens;
     static constexpr bool v_transposing_read = false;
 
     WAVEATTN_HOST_DEVICE static constexpr int k_offset(int row, int chunk) {

@@ -15,6 +15,7 @@ WAVEATTN_DEVICE int dualwave_chunk(int wave) { return wave < 4 ? wave : 11 - wav
 // One item of the work list, as a wave sees it.
 template <class T, int HeadDim> struct DualwaveJob {
     using Shape = DualwaveShape<HeadDim>;
+    static constexpr int no_mask = 1 << 30;
     DualwaveItem item;
     int number;          // of the item
     int wave_row, rows;  // the wave's first row, and how many there are
@@ -31,7 +32,7 @@ template <class T, int HeadDim> struct DualwaveJob {
         rows = arch::uniform(arch::max(0, arch::min(p.q_len - wave_row, Shape::wave_q))); // else a vector register
         first_key = item.split * p.split_tiles * 64;
         keys = arch::min(p.kv_len - first_key, p.split_tiles * 64);
-        ahead = p.masked ? p.causal_offset + 1 - first_key : 1 << 30;
+        ahead = p.masked ? p.causal_offset + 1 - first_key : no_mask;
         const auto tiles_of = [&](int row) { return arch::max(1, (seen_by(row) + 63) / 64); };
         tiles = tiles_of(arch::min(block_row + Shape::block_q, p.q_len) - 1);
         wave_tiles = tiles_of(arch::min(wave_row + Shape::wave_q, p.q_len) - 1);
@@ -39,18 +40,37 @@ template <class T, int HeadDim> struct DualwaveJob {
     }
     // Keys of the split that row r sees.
     WAVEATTN_DEVICE int seen_by(int r) const { return arch::max(0, arch::min(keys, r + ahead)); }
+    // Tiles in whose phases the waves meet at barriers. Straight to LDS and with a mask, waves end their blocks apart:
+    // then the last three tiles are not among them.
+    template <class Staging> WAVEATTN_DEVICE bool ends_apart() const { return Staging::direct && ahead != no_mask; }
+    template <class Staging> WAVEATTN_DEVICE int shared_tiles() const {
+        return ends_apart<Staging>() ? arch::max(1, tiles - 3) : tiles;
+    }
     WAVEATTN_DEVICE int staged_keys() const { return arch::min(keys, tiles * 64); }
     template <class Staging> WAVEATTN_DEVICE void open(const DualwaveParams<T>& p, Staging& staging) const {
         staging.k.open(p.k.at(item.batch, item.kv_head, first_key), p.k.stride[2], staged_keys());
         staging.v.open(p.v.at(item.batch, item.kv_head, first_key), p.v.stride[2], staged_keys());
     }
-    // The same after `last`, whose keys they may share.
-    template <class Staging>
-    WAVEATTN_DEVICE void open(const DualwaveParams<T>& p, Staging& staging, const DualwaveJob& last) const {
-        if (item.kv_head == last.item.kv_head && item.batch == last.item.batch && first_key == last.first_key)
-            staging.k.restart(staged_keys()), staging.v.restart(staged_keys());
-        else
-            open(p, staging);
+};
+
+inline constexpr unsigned dualwave_outside = 0x80000000u; // an offset beyond every bound
+// Rows of q or o. uniform(): or the compiler would loop over the lanes' resources.
+template <class T> WAVEATTN_DEVICE arch::BufferResource dualwave_rows_resource(const T* base, int bytes) {
+    const auto address = arch::uniform(std::int64_t(reinterpret_cast<std::uintptr_t>(base)));
+    return arch::buffer_resource(reinterpret_cast<const void*>(address), unsigned(arch::uniform(bytes)));
+}
+
+// Keys of a tile that a wave's rows see.
+template <class T, int HeadDim> struct DualwaveSeen {
+    const DualwaveJob<T, HeadDim>& job;
+    int tile;
+    WAVEATTN_DEVICE int least() const { return job.seen_by(job.wave_row) - 64 * tile; }
+    WAVEATTN_DEVICE int most() const { return job.seen_by(job.wave_row + 31) - 64 * tile; }
+    // The lane's row, less the lane's offset in a run of eight keys; computed anew each time, for it is rare and would
+    // hold a register in the main loop.
+    WAVEATTN_DEVICE int lane() const {
+        const int now = arch::lane_id_again();
+        return job.seen_by(job.wave_row + now % 32) - 4 * (now / 32) - 64 * tile;
     }
 };
 
@@ -76,13 +96,13 @@ template <class Wave, class T, int HeadDim, SoftmaxBasis Basis, bool ExactSum, c
         const T* const base = p.q.at(job.item.batch, job.item.head, job.wave_row);
         if constexpr (Staging::aligned) {
             const int row_bytes = int(p.q.stride[2]) * 2;
-            const arch::BufferResource resource = rows_resource(base, rows * row_bytes);
+            const arch::BufferResource resource = dualwave_rows_resource(base, rows * row_bytes);
 #    pragma unroll
             for (int step = 0; step < Shape::k_steps; ++step) {
                 const int row = Staging::direct ? lane % 16 + 16 * (step % 2) : lane % 32;
                 const int chunk = Staging::direct ? step / 2 * 4 + lane / 16 : Lds::k_chunk(step, lane / 32);
                 const unsigned lane_bytes = unsigned(row * row_bytes + 16 * chunk);
-                w.q[step] = arch::buffer_load_16(resource, 8 * chunk < p.head_dim ? lane_bytes : outside, 0);
+                w.q[step] = arch::buffer_load_16(resource, 8 * chunk < p.head_dim ? lane_bytes : dualwave_outside, 0);
             }
         } else {
 #    pragma unroll
@@ -109,30 +129,118 @@ template <class Wave, class T, int HeadDim, SoftmaxBasis Basis, bool ExactSum, c
                     w.q[step][i] = even, w.q[step + 1][i] = odd;
                 }
         }
+        if (keep == ~0u && flip == 0) return;
 #    pragma unroll
         for (int step = 0; step < Shape::k_steps; ++step) w.q[step] = (w.q[step] & keep) ^ flip;
     }
+};
 
-    WAVEATTN_DEVICE static float row_sum(const Wave& w) {
-        const arch::float2v sums = Wave::both_halves(w.sum[0] + w.sum[1]);
-        return sums.x + sums.y;
-    }
-    // o divided by the sum; LSE.
-    WAVEATTN_DEVICE static void normalise(Wave& w, const DualwaveParams<T>& p, const Job& job, int lane) {
+// What a wave makes of its rows: o, LSE, whether they overflowed the pinned basis. It knows where they go before they
+// are computed, so that the wave may take up its next block meanwhile.
+template <class Wave, class T, int HeadDim, SoftmaxBasis Basis, bool ExactSum, class Staging> struct DualwaveResult {
+    using Shape = DualwaveShape<HeadDim>;
+    using Job = DualwaveJob<T, HeadDim>;
+    using Pair = typename Wave::Pair;
+
+    // Direct: the wave's rows, and in them the lane's 16 bytes of block 0 in the first of two stores, and how far on
+    // those of the second are. Sixteen lanes store the same dims of neighbouring rows, for the 64 lanes then fill whole
+    // segments of 64 bytes.
+    arch::BufferResource rows;
+    unsigned lane_bytes, next_bytes;
+    T* out;                                     // else the lane's dims of its row
+    int dims_left;                              // from the lane's first dim on
+    bool inside;                                // the lane's row
+    float *lse = nullptr, *partial_o = nullptr; // of the lane's row, or null
+    std::int32_t* overflow;                     // of the wave
+    float sum, inverse, probe;                  // of the lane's row
+    unsigned packed[8];                         // a block of o, narrowed
+
+    WAVEATTN_DEVICE DualwaveResult(const DualwaveParams<T>& p, const Job& job, int wave, int lane) {
         const DualwaveItem& item = job.item;
         const int row = job.wave_row + lane % 32;
-        const bool inside = lane % 32 < job.rows;
-        const float sum = row_sum(w);
-        const float inverse = sum == 0.f ? 0.f : arch::reciprocal(sum);
-#    pragma unroll
-        for (int d = 0; d < Shape::dim_blocks; ++d) {
-            w.o[d] *= inverse;
+        inside = lane % 32 < job.rows;
+        if constexpr (ExactSum) {
+            if (p.partial_o) {
+                const auto place =
+                    ((std::int64_t(item.split) * p.grid.batch + item.batch) * p.grid.heads() + item.head) * p.q_len +
+                    row;
+                lse = p.partial_lse + place, partial_o = p.partial_o + place * p.head_dim_v;
+            } else if (p.lse.data)
+                lse = p.lse.at(item.batch, item.head, row);
         }
-
+        if constexpr (Basis == SoftmaxBasis::pinned)
+            overflow = p.overflow + std::int64_t(job.number) * Shape::waves + wave;
+        if constexpr (Staging::direct) {
+            const int row_bytes = int(p.o.stride[2]) * 2, dim = lane / 16 % 2 * 16 + lane / 32 * 8;
+            const bool written = !(ExactSum && p.partial_o);
+            rows =
+                dualwave_rows_resource(p.o.at(item.batch, item.head, job.wave_row), written ? job.rows * row_bytes : 0);
+            lane_bytes = unsigned(lane % 16 * row_bytes + 2 * dim), next_bytes = unsigned(16 * row_bytes);
+            dims_left = p.head_dim_v - dim;
+            arch::pin(lane_bytes), arch::pin(dims_left); // here, not where a store waits for them
+        } else {
+            out = p.o.at(item.batch, item.head, row) + 4 * (lane / 32);
+            dims_left = p.head_dim_v - 4 * (lane / 32);
+        }
+    }
+    WAVEATTN_DEVICE void finish_sum(const Wave& w) {
+        const arch::float2v sums = Wave::both_halves(w.sum[0] + w.sum[1]);
+        sum = probe = sums.x + sums.y;
+        inverse = sum == 0.f ? 0.f : arch::reciprocal(sum);
+    }
+    // Divides and narrows a quarter of block d. o^T holds, for the lane's query, dims 32 d + 8 n + 4 (lane / 32) + 0..3
+    // in registers 4n..4n+3 of block d.
+    WAVEATTN_DEVICE void narrow_quarter(Wave& w, int d, int quarter) {
+#    pragma unroll
+        for (int i = 4 * quarter; i < 4 * quarter + 4; ++i) {
+            float value = w.o[d][i] * inverse;
+            arch::pin(value); // keeps pairs from being packed, which could not run beside a matrix instruction
+            w.o[d][i] = value;
+        }
+#    pragma unroll
+        for (int i = 2 * quarter; i < 2 * quarter + 2; ++i) {
+            const Pair pair = Wave::narrow(w.o[d][2 * i], w.o[d][2 * i + 1]);
+            packed[i] = __builtin_bit_cast(unsigned, pair);
+            // A term beyond the head room made the sum huge, infinite or NaN; a product beyond the range made o so, and
+            // 0 times that is NaN.
+            if constexpr (Basis == SoftmaxBasis::pinned) probe = arch::dot2(pair, Pair{0.f, 0.f}, probe);
+        }
+    }
+    WAVEATTN_DEVICE void store(int d) {
+        if constexpr (Staging::direct) {
+            // Lower lanes get all eight dims of a run, upper lanes those of the next; then sixteen lanes those of the
+            // next but one, for half of the rows.
+#    pragma unroll
+            for (int i : {0, 1, 4, 5}) arch::swap_wave_halves(packed[i], packed[i + 2]);
+#    pragma unroll
+            for (int i = 0; i < 4; ++i) arch::swap_rows_of_16(packed[i], packed[i + 4]);
+            const unsigned offset = 32 * d < dims_left ? lane_bytes + unsigned(64 * d) : dualwave_outside;
+            arch::buffer_store_16(arch::uint4v{packed[0], packed[1], packed[2], packed[3]}, rows, offset, 0);
+            arch::buffer_store_16(arch::uint4v{packed[4], packed[5], packed[6], packed[7]}, rows, offset, next_bytes);
+        } else if (inside && !partial_o) {
+#    pragma unroll
+            for (int n = 0; n < 4; ++n) {
+                const int dim = 32 * d + 8 * n;
+                if constexpr (Staging::aligned) {
+                    if (dim < dims_left)
+                        *reinterpret_cast<arch::uint2v*>(out + dim) = arch::uint2v{packed[2 * n], packed[2 * n + 1]};
+                } else {
+#    pragma unroll
+                    for (int i = 0; i < 4; ++i)
+                        if (dim + i < dims_left)
+                            out[dim + i].bits = std::uint16_t(packed[2 * n + i / 2] >> 16 * (i % 2));
+                }
+            }
+        }
+    }
+    // All but o, and o of a share of the keys.
+    WAVEATTN_DEVICE void store_rest(const Wave& w, const DualwaveParams<T>& p) {
+        const int lane = arch::lane_id_again();
+        if constexpr (Basis == SoftmaxBasis::pinned) {
+            const bool any = arch::vote_any(inside && !(probe < Wave::largest_sum));
+            if (lane == 0) *overflow = any;
+        }
         if constexpr (!ExactSum) return;
-        float* const lse = p.partial_lse ? p.partial_lse + partial_row(p, item, row)
-                           : p.lse.data  ? p.lse.at(item.batch, item.head, row)
-                                         : nullptr;
         if (lse && lane < 32 && inside) {
             // The head room is taken out of the sum first, exactly: the logarithm then is of a number of moderate size.
             float basis = -w.lift, scaled = sum;
@@ -140,94 +248,15 @@ template <class Wave, class T, int HeadDim, SoftmaxBasis Basis, bool ExactSum, c
                 if (basis > Wave::unseen) basis -= Wave::pinned_room, scaled *= __builtin_exp2f(Wave::pinned_room);
             *lse = sum == 0.f ? -arch::infinity : (basis + arch::log2(scaled)) * arch::ln2;
         }
-    }
-    // O^T holds, for the lane's query, dims 32 d + 8 n + 4 (lane / 32) + 0..3 in registers 4n..4n+3 of block d.
-    WAVEATTN_DEVICE static void store(Wave& w, const DualwaveParams<T>& p, const Job& job, int wave, int lane) {
-        const DualwaveItem& item = job.item;
-        const int row = job.wave_row + lane % 32;
-        const bool inside = lane % 32 < job.rows;
-        unsigned packed[Shape::dim_blocks][8];
-#    pragma unroll
-        for (int d = 0; d < Shape::dim_blocks; ++d)
-#    pragma unroll
-            for (int n = 0; n < 8; ++n) packed[d][n] = narrow(w.o[d][2 * n], w.o[d][2 * n + 1]);
-
-        if constexpr (Basis == SoftmaxBasis::pinned) {
-            // A term beyond the head room made the sum huge, infinite or NaN; a product beyond the range made o so, and
-            // 0 times that is NaN.
-            using Pair = typename Wave::Pair;
-            float probe = row_sum(w);
-#    pragma unroll
-            for (int d = 0; d < Shape::dim_blocks; ++d)
-#    pragma unroll
-                for (int n = 0; n < 8; ++n)
-                    probe = arch::dot2(__builtin_bit_cast(Pair, packed[d][n]), Pair{0.f, 0.f}, probe);
-            const bool any = arch::vote_any(inside && !(probe < Wave::largest_sum));
-            if (lane == 0) p.overflow[std::int64_t(job.number) * Shape::waves + wave] = any;
-        }
-
-        if (ExactSum && p.partial_o) {
-            if (!inside) return;
-            float* const out = p.partial_o + partial_row(p, item, row) * p.head_dim_v;
+        if (partial_o && inside) {
 #    pragma unroll
             for (int d = 0; d < Shape::dim_blocks; ++d)
 #    pragma unroll
                 for (int n = 0; n < 16; ++n) {
                     const int dim = 32 * d + Wave::Atom::d_row(lane, n);
-                    if (dim < p.head_dim_v) out[dim] = w.o[d][n];
-                }
-            return;
-        }
-        if constexpr (Staging::direct) {
-            const int row_bytes = int(p.o.stride[2]) * 2;
-            const arch::BufferResource resource =
-                rows_resource(p.o.at(item.batch, item.head, job.wave_row), job.rows * row_bytes);
-            const unsigned lane_bytes = unsigned(lane % 32 * row_bytes + 16 * (lane / 32));
-#    pragma unroll
-            for (int d = 0; d < Shape::dim_blocks; ++d)
-#    pragma unroll
-                for (int n = 0; n < 4; n += 2) {
-                    // Lower lanes get all eight dims of run n, upper lanes those of run n + 1.
-                    unsigned* const run = packed[d] + 2 * n;
-                    arch::swap_wave_halves(run[0], run[2]);
-                    arch::swap_wave_halves(run[1], run[3]);
-                    const int dim = 32 * d + 8 * n;
-                    arch::buffer_store_16(arch::uint4v{run[0], run[1], run[2], run[3]}, resource,
-                        dim + lane / 32 * 8 < p.head_dim_v ? lane_bytes + unsigned(2 * dim) : outside, 0);
-                }
-        } else if (inside) {
-            T* const out = p.o.at(item.batch, item.head, row);
-#    pragma unroll
-            for (int d = 0; d < Shape::dim_blocks; ++d)
-#    pragma unroll
-                for (int n = 0; n < 4; ++n) {
-                    const int dim = 32 * d + 8 * n + 4 * (lane / 32);
-                    if constexpr (Staging::aligned) {
-                        if (dim < p.head_dim_v)
-                            *reinterpret_cast<arch::uint2v*>(out + dim) =
-                                arch::uint2v{packed[d][2 * n], packed[d][2 * n + 1]};
-                    } else {
-#    pragma unroll
-                        for (int i = 0; i < 4; ++i)
-                            if (dim + i < p.head_dim_v)
-                                out[dim + i].bits = std::uint16_t(packed[d][2 * n + i / 2] >> 16 * (i % 2));
-                    }
+                    if (dim < p.head_dim_v) partial_o[dim] = w.o[d][n];
                 }
         }
-    }
-    WAVEATTN_DEVICE static unsigned narrow(float a, float b) {
-        return __builtin_bit_cast(unsigned, Wave::narrow(a, b));
-    }
-
-private:
-    WAVEATTN_DEVICE static std::int64_t partial_row(const DualwaveParams<T>& p, const DualwaveItem& item, int row) {
-        return ((std::int64_t(item.split) * p.grid.batch + item.batch) * p.grid.heads() + item.head) * p.q_len + row;
-    }
-    static constexpr unsigned outside = 0x80000000u; // an offset beyond every bound
-    // uniform(): or the compiler would loop over the lanes' resources.
-    WAVEATTN_DEVICE static arch::BufferResource rows_resource(const T* base, int bytes) {
-        const auto address = arch::uniform(std::int64_t(reinterpret_cast<std::uintptr_t>(base)));
-        return arch::buffer_resource(reinterpret_cast<const void*>(address), unsigned(arch::uniform(bytes)));
     }
 };
 

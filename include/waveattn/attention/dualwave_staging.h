@@ -20,21 +20,15 @@ template <class T> struct DualwaveStream {
     // the LDS address, can then be taken back without a negative offset.
     static constexpr unsigned below = 2048;
 
-    const char* first; // row
     const char* base;  // of the first row of the present span
     std::int64_t left; // bytes from base to the end of the last row that is wanted
     unsigned at, end;  // offset of the next tile in the span, and where nothing is left of it
     unsigned tile_bytes, row_bytes;
 
     WAVEATTN_DEVICE void open(const T* first_row, std::int64_t row_stride, std::int32_t rows) {
-        first = reinterpret_cast<const char*>(first_row);
         row_bytes = unsigned(row_stride * std::int64_t(sizeof(T)));
         tile_bytes = row_bytes * 64;
-        restart(rows);
-    }
-    // The same tensor from its first row on.
-    WAVEATTN_DEVICE void restart(std::int32_t rows) {
-        base = first, at = below;
+        base = reinterpret_cast<const char*>(first_row), at = below;
         left = std::int64_t(row_bytes) * rows;
         renew();
     }

@@ -17,6 +17,10 @@
 // score_phase(j+1), and the last reader of either is done one barrier later. The loads that overwrite a slot are issued
 // after that barrier: V(j+v_lead) in score_phase(j), K(j+k_lead) in value_phase(j). Each wave waits for a load two
 // phases after it issued it, before the barrier behind which the first reader is.
+//
+// The end of a block, straight to LDS: the waves meet in the first `shared` tiles only, all but three. The last two
+// tiles of V and the last one of K have slots of their own and are loaded in score_phase(shared - 1) and
+// value_phase(shared - 2); all loads have arrived by the barrier of value_phase(shared - 1), which is the last one.
 #pragma once
 
 #include "waveattn/attention/dualwave_staging.h"
@@ -33,6 +37,17 @@ struct DualwaveSlots {
         return I == 0 ? first : I == 1 ? second : third;
     }
 };
+
+// Calls f with the constants From .. To - 1. Nested loops of a long body would be unrolled too late for the compiler to
+// keep arrays in registers.
+template <int From, int To, class F> WAVEATTN_DEVICE void dualwave_unrolled(F f) {
+    [&]<int... I>(std::integer_sequence<int, I...>) { (f(std::integral_constant<int, From + I>{}), ...); }(
+        std::make_integer_sequence<int, To - From>{});
+}
+
+// How a wave computes a tile: the block's first one, with no tile before; one in whose phases the waves meet; one that
+// is in LDS like all that follow, so that the wave neither meets others nor loads.
+enum class DualwaveTurn { first, shared, free };
 
 template <class T, class Arch, int HeadDim, SoftmaxBasis Basis, bool ExactSum, class Staging> struct DualwaveWave {
     using Atom = tile::Mfma32x32x16<T, Arch>;
@@ -95,28 +110,35 @@ template <class T, class Arch, int HeadDim, SoftmaxBasis Basis, bool ExactSum, c
     WAVEATTN_DEVICE void fresh_addresses() {
         if constexpr (!Lds::v_transposing_read) arch::pin(k_lane), arch::pin(v_lane);
     }
-    // A barrier behind which the wave's loads to LDS are visible, all but those of the last `Newer` tiles.
-    template <int Newer> WAVEATTN_DEVICE void arrive() {
+    // A barrier behind which the wave's loads to LDS are visible, all but those of the last `Newer` tiles or, the
+    // second one, but the last `Newer` vector memory operations.
+    template <int Newer> WAVEATTN_DEVICE void arrive() { arrive_behind<Newer * Staging::loads>(); }
+    template <int Newer> WAVEATTN_DEVICE void arrive_behind() {
         if constexpr (Staging::direct)
-            arch::wait<Newer * Staging::loads, 15>();
+            arch::wait<Newer, 15>();
         else
             arch::wait<63, 0>();
         arch::compiler_fence();
         arch::bare_barrier();
         arch::compiler_fence();
     }
-    // The barrier of a phase, `reads` LDS reads after the last one that must have arrived, and the loads behind it.
-    template <int Reads, int Priority = 1> WAVEATTN_DEVICE void meet() {
+    // The middle of a phase, `Reads` LDS reads after the last one that must have arrived, with the barrier and `Rise`,
+    // which is what the wave's priority rises by until the next phase has begun.
+    template <DualwaveTurn Turn, int Reads, int Rise = 1> WAVEATTN_DEVICE void meet() {
         constexpr int newer = Reads < 15 ? Reads : 15;
-        if constexpr (Staging::direct)
+        if constexpr (Turn == DualwaveTurn::free)
+            arch::wait<63, newer>();
+        else if constexpr (Staging::direct)
             arch::wait<Staging::loads, newer>();
         else
             arch::wait<63, 0>();
         arch::compiler_fence();
-        arch::bare_barrier();
-        arch::set_priority<Priority>();
+        if constexpr (Turn != DualwaveTurn::free) arch::bare_barrier();
+        arch::set_priority<priority + Rise>();
         arch::compiler_fence();
     }
+    // Waves that end their block have priority 0.
+    static constexpr int priority = 1;
 
     // ---- softmax ----
     WAVEATTN_DEVICE float exponent(float score) const { return arch::fma(score, scale, lift); }
@@ -197,11 +219,24 @@ template <class T, class Arch, int HeadDim, SoftmaxBasis Basis, bool ExactSum, c
         exponentials(value_exponentials(i - 1), value_exponentials(i));
         narrow_pairs(value_exponentials(i - 2) / 2, value_exponentials(i - 1) / 2);
     }
-    // `visible`: keys of the tile that the lane's query sees, less the lane's own offset in a run of keys.
-    WAVEATTN_DEVICE void hide_keys(int visible, int from, int to) {
+    // Hides what the rows do not see of a block of 32 keys, where that is anything.
+    template <class Seen> WAVEATTN_DEVICE void hide_keys(int block, Seen seen) {
+        if (seen.least() - 32 * block < 32) [[unlikely]] {
+            const int keys = seen.most() - 32 * block <= 0 ? -32 : seen.lane() - 32 * block;
 #    pragma unroll
-        for (int e = from; e < to; ++e)
-            if (!(Atom::d_row(0, e % 16) + 32 * (e / 16) < visible)) s[e / 16][e % 16] = -arch::infinity;
+            for (int e = 0; e < 16; e += 4) { // four at a time, for a select waits for its comparison
+                std::uint64_t shown[4];
+#    pragma unroll
+                for (int n = 0; n < 4; ++n) shown[n] = arch::lanes_where(Atom::d_row(0, e + n) < keys);
+#    pragma unroll
+                for (int n = 0; n < 4; ++n) {
+                    float score = arch::lane_is_in(shown[n]) ? s[block][e + n] : -arch::infinity;
+                    arch::pin(score);
+                    s[block][e + n] = score;
+                }
+            }
+        }
+        arch::schedule_barrier();
     }
     // The value of lane % 32 and that of lane % 32 + 32. On gfx950 without an address, which would hold a register.
     WAVEATTN_DEVICE static arch::float2v both_halves(float value) {
@@ -234,8 +269,8 @@ template <class T, class Arch, int HeadDim, SoftmaxBasis Basis, bool ExactSum, c
         }
     }
     // The tile that sets the basis.
-    WAVEATTN_DEVICE void first_basis(bool masked, int visible) {
-        if (masked) hide_keys(visible, 0, 32);
+    template <class Seen> WAVEATTN_DEVICE void first_basis(Seen seen) {
+        hide_keys(0, seen), hide_keys(1, seen);
         const float top = both_halves_max(tile_max()) * scale;
         float basis = arch::min(arch::max(top, unseen), largest_basis);
         if constexpr (Basis == SoftmaxBasis::pinned)
@@ -275,45 +310,47 @@ template <class T, class Arch, int HeadDim, SoftmaxBasis Basis, bool ExactSum, c
         else
             read_k(k_source, i - lag);
     }
-    template <bool First, class Slot>
-    WAVEATTN_DEVICE void score_phase(Staging& staging, Slot k_source, Slot v_source, Slot v_target) {
+    // `more_loads` adds to the tile's own.
+    template <DualwaveTurn Turn, class Slot, class MoreLoads>
+    WAVEATTN_DEVICE void score_phase(
+        Staging& staging, Slot k_source, Slot v_source, Slot v_target, MoreLoads more_loads) {
+        constexpr bool first = Turn == DualwaveTurn::first, free = Turn == DualwaveTurn::free;
         fresh_addresses();
-        arch::wait_lds<First ? 0 : late - lag>();
+        arch::wait_lds<first ? 0 : late - lag>();
         arch::schedule_barrier();
 #    pragma unroll
         for (int i = 0; i < mfmas; ++i) {
-            if (i == mfmas / 8) arch::set_priority<0>();
-            if (i == meeting) meet<First ? 0 : (meeting - lag) * reads_v>();
+            if (i == mfmas / 8) arch::set_priority<priority>();
+            if (i == meeting) meet<Turn, first ? 0 : (meeting - lag) * reads_v>();
             const int block = i / steps, step = i % steps;
             s[block] = Atom::mma(fragment[i], q[step], step == 0 ? arch::float16v{} : s[block]);
             arch::schedule_barrier();
-            if constexpr (!First) {
+            if constexpr (!first) {
                 score_reads(i, k_source, v_source);
                 score_work(i);
             }
             if (i == meeting || i == meeting + mfmas / 4) arch::schedule_barrier();
-            if (i == meeting) staging.template load_v<0>(v_target);
-            if (i == meeting + mfmas / 4) staging.template load_v<1>(v_target);
+            if (!free && i == meeting) staging.template load_v<0>(v_target);
+            if (!free && i == meeting + mfmas / 4) staging.template load_v<1>(v_target), more_loads();
             arch::schedule_barrier();
         }
     }
-    template <bool Masked, class Slot, class Visible>
-    WAVEATTN_DEVICE void value_phase(Staging& staging, Visible visible, Slot v_source, Slot k_source, Slot k_target) {
+    // `all`: all loads must have arrived by the barrier, for it is the last one before their readers.
+    template <DualwaveTurn Turn, bool Masked, class Slot, class Seen, class MoreLoads>
+    WAVEATTN_DEVICE void value_phase(
+        Staging& staging, Seen seen, Slot v_source, Slot k_source, Slot k_target, MoreLoads more_loads, bool all) {
+        constexpr bool free = Turn == DualwaveTurn::free;
         fresh_addresses();
         arch::wait_lds<(late - lag) * reads_v>();
         arch::schedule_barrier();
         float top = 0.f;
-        int seen = 0;
-        if constexpr (Masked) seen = visible();
-#    pragma unroll
-        for (int i = 0; i < mfmas; ++i) {
-            if (i == mfmas / 8) arch::set_priority<0>();
-            if (i == meeting) meet<meeting - lag, sums_together ? 2 : 1>();
-            value_step(i);
+        const auto step = [&](auto number) {
+            constexpr int i = number;
+            if (i == mfmas / 8) arch::set_priority<priority>();
+            product(i / Shape::dim_blocks, i % Shape::dim_blocks);
             arch::schedule_barrier();
             value_reads(i, v_source, k_source);
             value_work(i);
-            if constexpr (Masked) hide_keys(seen, maximum_done(i - 1), maximum_done(i));
             if constexpr (Basis == SoftmaxBasis::online) {
 #    pragma unroll
                 for (int e = maximum_done(i - 1); e < maximum_done(i); e += 2)
@@ -323,10 +360,18 @@ template <class T, class Arch, int HeadDim, SoftmaxBasis Basis, bool ExactSum, c
             }
             begin_exponents(exponents_done(i - 1), exponents_done(i));
             if (i == meeting + mfmas / 8 || i == meeting + mfmas * 3 / 8) arch::schedule_barrier();
-            if (i == meeting + mfmas / 8) staging.template load_k<0>(k_target);
-            if (i == meeting + mfmas * 3 / 8) staging.template load_k<1>(k_target);
+            if (!free && i == meeting + mfmas / 8) staging.template load_k<0>(k_target);
+            if (!free && i == meeting + mfmas * 3 / 8) staging.template load_k<1>(k_target), more_loads();
             arch::schedule_barrier();
-        }
+        };
+        dualwave_unrolled<0, mfmas / 4>(step);
+        if constexpr (Masked) hide_keys(0, seen);
+        dualwave_unrolled<mfmas / 4, meeting>(step);
+        if (all) arch::wait<0, 15>();
+        meet<Turn, meeting - lag, sums_together ? 2 : 1>();
+        late_sums();
+        if constexpr (Masked) hide_keys(1, seen);
+        dualwave_unrolled<meeting, mfmas>(step);
         if constexpr (Basis == SoftmaxBasis::online) {
             if (arch::vote_any(exponent(top) > lazy)) [[unlikely]] {
                 adjust();
@@ -337,10 +382,11 @@ template <class T, class Arch, int HeadDim, SoftmaxBasis Basis, bool ExactSum, c
         arch::schedule_barrier();
     }
     // value_phase of the prologue: no tile before, and the basis is set instead of adjusted.
-    template <class Slot>
-    WAVEATTN_DEVICE void first_phase(Staging& staging, bool masked, int visible, Slot k_source, Slot k_target) {
-        first_basis(masked, visible);
-        meet<15>();
+    template <class Slot, class Seen>
+    WAVEATTN_DEVICE void first_phase(Staging& staging, Seen seen, Slot k_source, Slot k_target, bool all) {
+        first_basis(seen);
+        if (all) arch::wait<0, 15>();
+        meet<DualwaveTurn::first, 15>();
         // Only behind this barrier is the second tile of K there for certain; later ones are two barriers early.
         staging.template load_k<0>(k_target);
         staging.template load_k<1>(k_target);
@@ -348,16 +394,17 @@ template <class T, class Arch, int HeadDim, SoftmaxBasis Basis, bool ExactSum, c
         for (int i = 0; i < mfmas - lag; ++i) read_k(k_source, i);
         arch::schedule_barrier();
     }
-    WAVEATTN_DEVICE void value_step(int i) {
-        if constexpr (sums_together)
-            if (i == meeting) {
+    // The sums that do not run beside matrix instructions.
+    WAVEATTN_DEVICE void late_sums() {
+        if constexpr (sums_together) {
 #    pragma unroll
-                for (int pair = 0; pair < 16; ++pair) add_pair(pair);
-                arch::schedule_barrier();
-            }
-        const int step = i / Shape::dim_blocks, d = i % Shape::dim_blocks;
+            for (int pair = 0; pair < 16; ++pair) add_pair(pair);
+            arch::schedule_barrier();
+        }
+    }
+    WAVEATTN_DEVICE void product(int step, int d) {
         const arch::uint4v weights = {p[4 * step], p[4 * step + 1], p[4 * step + 2], p[4 * step + 3]};
-        o[d] = Atom::mma(fragment[i], weights, o[d]);
+        o[d] = Atom::mma(fragment[step * Shape::dim_blocks + d], weights, o[d]);
     }
 };
 
