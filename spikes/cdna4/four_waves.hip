@@ -153,7 +153,9 @@ __global__ __launch_bounds__(256, 1) void four_waves(
     const bfloat16* q, const bfloat16* k, const bfloat16* v, float* o, int tiles, float scale_log2) {
     if constexpr (arch::compiled_for<arch::gfx950>) {
         alignas(16) __shared__ char k0[Lds::k_bytes], k1[Lds::k_bytes], k2[Lds::k_bytes];
-        alignas(16) __shared__ char v0[Lds::v_slot_bytes], v1[Lds::v_slot_bytes], v2[Lds::v_slot_bytes];
+        // K's slots then start beyond 64 KiB, where one base register serves them all.
+        constexpr int v_slot = 21856;
+        alignas(16) __shared__ char v0[v_slot], v1[v_slot], v2[v_slot];
         const Slot ks[3] = {(Slot)k0, (Slot)k1, (Slot)k2}, vs[3] = {(Slot)v0, (Slot)v1, (Slot)v2};
         const int wave = arch::uniform(int(arch::thread_x() / 64)), lane = int(arch::lane_id());
         Wave w;
