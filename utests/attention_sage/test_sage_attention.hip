@@ -160,7 +160,8 @@ TEST_CASE("kernel: output types round to nearest, runs are equal bit for bit") {
 
 TEST_CASE("kernel: the largest of 256, 128 and 64 rows that keeps the chip as busy") {
     CHECK(sage_block_q(24, 8832, 304) == 128); // two such workgroups on a compute unit
-    CHECK(sage_block_q(24, 8832, 304, true) == 256);
+    CHECK(sage_block_q(24, 8832, 304, true) == 128);
+    CHECK(sage_block_q(608, 64, 304, true) == 128); // 64 rows do not take delta_s
     CHECK(sage_block_q(8, 1024, 304) == 128);
     CHECK(sage_block_q(608, 64, 304) == 64);
 }

@@ -121,6 +121,12 @@ template <class T> WAVEATTN_DEVICE T opaque(T value) {
     asm volatile("" : "+v"(value));
     return value;
 }
+// The same for a value that all lanes share, in scalar registers: keeps `base + lane offset` an address of that form
+// instead of a 64-bit pointer for each lane.
+template <class T> WAVEATTN_DEVICE T opaque_scalar(T value) {
+    asm volatile("" : "+s"(value));
+    return value;
+}
 template <int Priority> WAVEATTN_DEVICE void set_priority() { __builtin_amdgcn_s_setprio(Priority); }
 
 // The body of a kernel on a target that it was not written for.

@@ -132,12 +132,8 @@ WAVEATTN_DEVICE void swap_rows_of_16(unsigned& a, unsigned& b) {
     auto swapped = __builtin_amdgcn_permlane16_swap(a, b, false, false);
     a = swapped[0], b = swapped[1];
 }
-// The lanes where the condition holds, as a scalar, and back.
-WAVEATTN_DEVICE std::uint64_t lanes_where(bool condition) {
-    std::uint64_t lanes = __builtin_amdgcn_ballot_w64(condition);
-    asm volatile("" : "+s"(lanes));
-    return lanes;
-}
+// The active lanes where the condition holds, as a scalar, and back.
+WAVEATTN_DEVICE std::uint64_t lanes_where(bool condition) { return __builtin_amdgcn_ballot_w64(condition); }
 WAVEATTN_DEVICE bool lane_is_in(std::uint64_t lanes) { return __builtin_amdgcn_inverse_ballot_w64(lanes); }
 // Whether the condition holds in any active lane; the same in the whole wave.
 WAVEATTN_DEVICE bool vote_any(bool condition) { return __builtin_amdgcn_ballot_w64(condition) != 0; }

@@ -1,4 +1,4 @@
-// Intrinsics of gfx942 and gfx950 for 8-bit attention: int8 and fp8 MFMA, conversions to fp8, votes.
+// Intrinsics of gfx942 and gfx950 for 8-bit attention: int8 and fp8 MFMA, conversions to fp8.
 //
 // fp8 is FNUZ on gfx942 and OCP on gfx950; the same builtins mean the format of the target that is compiled for.
 #pragma once
@@ -60,12 +60,6 @@ template <class T> WAVEATTN_DEVICE T kernel_argument() {
 
 // The value stays in its registers until this place in the order of pins and scheduling barriers.
 template <class T> WAVEATTN_DEVICE void keep(const T& value) { asm volatile("" : : "v"(value)); }
-
-// ---- votes ----
-// Whether the condition holds in any active lane of a wave64.
-WAVEATTN_DEVICE bool any_lane(bool condition) { return __builtin_amdgcn_ballot_w64(condition) != 0; }
-// The active lanes in which the condition holds, as bits.
-WAVEATTN_DEVICE std::uint64_t lanes_where(bool condition) { return __builtin_amdgcn_ballot_w64(condition); }
 
 // ---- arithmetic ----
 // x between low and high; low where x is NaN.

@@ -76,14 +76,6 @@ WAVEATTN_DEVICE int encode_e4m3(float a, float b, float c, float d) {
     return __builtin_amdgcn_cvt_pk_fp8_f32(c, d, __builtin_amdgcn_cvt_pk_fp8_f32(a, b, 0, false), true);
 }
 
-// ---- addresses ----
-// The same wave-uniform value in scalar registers, of which the optimiser no longer knows where it came from: keeps
-// `base + lane offset` an address of that form instead of a 64-bit pointer for each lane.
-template <class T> WAVEATTN_DEVICE T opaque_scalar(T value) {
-    asm volatile("" : "+s"(value));
-    return value;
-}
-
 // ---- lanes ----
 // The lane of a wave, computed where it is asked for: no register keeps it, nor what follows from it.
 WAVEATTN_DEVICE int fresh_lane() { return int(__builtin_amdgcn_mbcnt_lo(opaque_scalar(~0u), 0u)); }

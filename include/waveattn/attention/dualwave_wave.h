@@ -227,7 +227,8 @@ template <class T, class Arch, int HeadDim, SoftmaxBasis Basis, bool ExactSum, c
             for (int e = 0; e < 16; e += 4) { // four at a time, for a select waits for its comparison
                 std::uint64_t shown[4];
 #    pragma unroll
-                for (int n = 0; n < 4; ++n) shown[n] = arch::lanes_where(Atom::d_row(0, e + n) < keys);
+                for (int n = 0; n < 4; ++n)
+                    shown[n] = arch::opaque_scalar(arch::lanes_where(Atom::d_row(0, e + n) < keys));
 #    pragma unroll
                 for (int n = 0; n < 4; ++n) {
                     float score = arch::lane_is_in(shown[n]) ? s[block][e + n] : -arch::infinity;

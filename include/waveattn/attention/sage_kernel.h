@@ -382,7 +382,7 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
         row_largest = arch::max(row_largest, arch::dpp<arch::dpp_quad_perm(1, 0, 3, 2)>(row_largest));
         row_largest = arch::max(row_largest, arch::dpp<arch::dpp_quad_perm(2, 3, 0, 1)>(row_largest));
         row_largest = arch::max(row_largest, arch::dpp<arch::dpp_row_half_mirror>(row_largest));
-        return arch::any_lane(
+        return arch::vote_any(
             !(arch::uniform(row_largest) * as_float(largest) <= widest_scale) || row_scale != row_scale);
     }
     WAVEATTN_DEVICE static void load_scales(int (&near)[4], const float* k_scale, int tiles, int lane) {
@@ -411,9 +411,9 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
         const float2v sums = probe[0] + probe[1] + (probe[2] + probe[3]);
         const float sum = sums[0] + sums[1];
         detail::sage_barrier(); // the tiles are not needed any more
-        detail::lds_at<int>(lds, 4 * arch::opaque_scalar(wave)) = arch::any_lane(sum != sum);
+        detail::lds_at<int>(lds, 4 * arch::opaque_scalar(wave)) = arch::vote_any(sum != sum);
         detail::sage_barrier();
-        const bool any = arch::any_lane(detail::lds_at<int>(lds, arch::lane_id_again() % Waves * 4) != 0);
+        const bool any = arch::vote_any(detail::lds_at<int>(lds, arch::lane_id_again() % Waves * 4) != 0);
         if (any) detail::sage_barrier();
         return any;
     }
