@@ -20,52 +20,11 @@
 #pragma once
 
 #include "waveattn/attention/sage_output.h"
-#include "waveattn/attention/sage_staging.h"
+#include "waveattn/attention/sage_scores.h"
 
 #include <type_traits>
 
 namespace waveattn {
-namespace detail {
-
-// A weight is 2^(x + shift) as fp8. A row's shift makes the largest weight of its first 32 keys 2^pinned: a power of
-// two is exact in fp8, and there is room for larger ones. Where a half tile has a weight that decides its row, of more
-// than 2^log_share times the lane half's sum so far, or one that fp8 could not hold, the wave's rows are pinned anew:
-// those whose largest weight of the half tile is above 2^pinned_from. Weights below 2^least never call for it, those
-// above 2^largest always do.
-//
-// fp8 rounds small weights to multiples of `step`, the smallest to 0. What that takes from the row is a small share of
-// its sum as long as the sum is large, so a row whose sum falls behind is raised: by whole octaves, until the sum is
-// several times what is asked for (least_sum), as far as no weight of the half tile at hand exceeds 2^highest. Larger
-// weights that are behind it do not matter: they are in O and the sum, which are fp32.
-template <class Arch> struct SageRange {
-    static constexpr float pinned = 4.f, pinned_from = 1.f, least = 4.5f, largest = 7.875f, log_share = -2.f;
-    static constexpr float step = 0x1p-10f, highest = 7.f;
-};
-template <> struct SageRange<arch::gfx950> {
-    static constexpr float pinned = 5.f, pinned_from = 2.f, least = 5.5f, largest = 8.75f, log_share = -2.f;
-    static constexpr float step = 0x1p-9f, highest = 8.f;
-};
-
-#ifdef __HIP__
-
-// How a target multiplies a plane of 32 bytes of the head dimension. A lane half has 16 contiguous bytes of it, so one
-// 16-byte LDS read serves a plane whatever the depth of an instruction: the order of k is free.
-template <class Arch> struct SageScoreSteps {
-    using Atom = tile::MfmaI32_32x32x16_I8;
-    static constexpr int per_plane = 2;
-    template <int Step> WAVEATTN_DEVICE static std::int64_t operand(arch::int4v plane) {
-        return __builtin_bit_cast(
-            std::int64_t, Step == 0 ? arch::int2v{plane[0], plane[1]} : arch::int2v{plane[2], plane[3]});
-    }
-};
-template <> struct SageScoreSteps<arch::gfx950> {
-    using Atom = tile::MfmaI32_32x32x32_I8;
-    static constexpr int per_plane = 1;
-    template <int Step> WAVEATTN_DEVICE static arch::int4v operand(arch::int4v plane) { return plane; }
-};
-
-#endif
-} // namespace detail
 
 #ifdef __HIP__
 
@@ -90,8 +49,6 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
     using Range = detail::SageRange<Arch>;
     static constexpr float no_shift = 3e38f;    // of a row without a score
     static constexpr float shift_steps = 256.f; // a shift is a multiple of its inverse, where scores are below 2^20
-    // A wave whose units of the scores are larger takes scores as fp32, one by one: see widen().
-    static constexpr float widest_scale = 0.125f;
 
     // What a lane knows of its query.
     struct State {
@@ -369,29 +326,6 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
         });
     }
 
-    // Whether the largest scale of the wave's rows and the keys' first tiles makes units too large for the folded
-    // constant, or a scale of k is NaN. Compared as bits: NaN is above all numbers.
-    // `near` holds those of the first tiles, which load_scales() has read while the first tiles come.
-    WAVEATTN_DEVICE static bool wide_scores(
-        const int (&near)[4], const float* k_scale, int tiles, float row_scale, int lane) {
-        int largest = 0;
-        const auto compare = [&](int bits) { largest = bits > largest ? bits : largest; };
-        detail::static_for<0, 4>([&](auto n) { compare(near[n.value]); });
-        for (int tile = 256 + lane; tile < tiles; tile += 64) compare(__builtin_bit_cast(int, k_scale[tile]));
-        float row_largest = row_scale; // of 8 rows, which have all the scales that a wave's rows have
-        row_largest = arch::max(row_largest, arch::dpp<arch::dpp_quad_perm(1, 0, 3, 2)>(row_largest));
-        row_largest = arch::max(row_largest, arch::dpp<arch::dpp_quad_perm(2, 3, 0, 1)>(row_largest));
-        row_largest = arch::max(row_largest, arch::dpp<arch::dpp_row_half_mirror>(row_largest));
-        return arch::vote_any(
-            !(arch::uniform(row_largest) * as_float(largest) <= widest_scale) || row_scale != row_scale);
-    }
-    WAVEATTN_DEVICE static void load_scales(int (&near)[4], const float* k_scale, int tiles, int lane) {
-        detail::static_for<0, 4>([&](auto n) {
-            const int tile = 64 * n.value + lane;
-            near[n.value] = __builtin_bit_cast(int, k_scale[arch::opaque(tile < tiles ? tile : tiles - 1)]);
-        });
-    }
-
     // In scalar registers: offsets of packed sequences may come by vector loads.
     WAVEATTN_DEVICE static sage::Sequence uniform(const sage::Sequence& s) {
         return {arch::uniform(s.sequence), arch::uniform(s.batch), arch::uniform(s.q_start), arch::uniform(s.kv_start),
@@ -491,8 +425,8 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
 
             Stage stage;
             stage.init(p, s, kv_head, wave, lane);
-            int near_scales[4];
-            load_scales(near_scales, stage.k_scale, tiles, lane);
+            detail::SageKeyScales k_scales;
+            k_scales.load(stage.k_scale, tiles, lane);
             bool wide = false;
             int first_special = first_masked; // -1: with care
             detail::SageBiasRow delta_s{nullptr, s.kv_len, half};
@@ -541,7 +475,7 @@ template <class Arch, int HeadDim, int Waves, SageBias Bias> struct SageAttentio
             stage.prepare_tail(1);
             stage.load(0);
             float next_k_scale = stage.load_scale(1);
-            wide = wide_scores(near_scales, stage.k_scale, tiles, row_scale, lane);
+            wide = k_scales.wide(stage.k_scale, tiles, row_scale, lane);
             state.q_scale = wide ? 0.f : row_scale;
             state.zero = wide ? 0.f : sage::bias_zero_value;
             state.least_scale = wide ? 1.f : sage::least_score_scale;
