@@ -4,9 +4,11 @@
 #include "waveattn/core/status.h"
 
 #include <atomic>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <filesystem>
 #include <link.h>
 #include <mutex>
 #include <pthread.h>
@@ -89,12 +91,15 @@ bool attach(Runtime& runtime, void* handle, const Candidate& candidate, std::str
     return true;
 }
 
-bool open_candidate(Runtime& runtime, const Candidate& candidate, int flags) {
+bool open_candidate(Runtime& runtime, const Candidate& candidate, int flags, const Runtime* refused = nullptr) {
     std::string why;
     void* handle = dlopen(candidate.path.c_str(), RTLD_NOW | RTLD_LOCAL | flags);
     if (!handle) {
         const char* text = dlerror();
         why = text ? text : "dlopen failed";
+    } else if (refused && handle == refused->handle) {
+        why = "it is the emulator";
+        dlclose(handle);
     } else if (attach(runtime, handle, candidate, why)) {
         return true;
     } else {
@@ -120,6 +125,19 @@ std::string mapped_runtime() {
     return found;
 }
 
+// The directories that a library's bare name is looked for in, but for the system's cache.
+std::vector<std::string> library_path() {
+    std::vector<std::string> directories;
+    void* const self = dlopen(nullptr, RTLD_LAZY);
+    Dl_serinfo size;
+    if (!self || dlinfo(self, RTLD_DI_SERINFOSIZE, &size) != 0) return directories;
+    std::vector<std::max_align_t> buffer(size.dls_size / sizeof(std::max_align_t) + 1);
+    auto* const info = reinterpret_cast<Dl_serinfo*>(buffer.data());
+    if (dlinfo(self, RTLD_DI_SERINFOSIZE, info) != 0 || dlinfo(self, RTLD_DI_SERINFO, info) != 0) return directories;
+    for (unsigned i = 0; i < info->dls_cnt; ++i) directories.push_back(info->dls_serpath[i].dls_name);
+    return directories;
+}
+
 int count_devices(const std::atomic<Runtime*>& runtime, bool emulated) {
     if (!runtime.load()) return 0;
     const bool before = thread_is_emulated();
@@ -142,8 +160,9 @@ const RuntimeStatus& load_rocm(const std::vector<Candidate>& packages) {
     static bool looked = false;
     if (looked) return rocm_storage.status;
     looked = true;
-    auto found = [](const Candidate& candidate, int flags = 0) {
-        if (!open_candidate(rocm_storage, candidate, flags)) return false;
+    const Runtime* const emulator = emulator_runtime.load();
+    auto found = [](const Candidate& candidate, int flags = 0, const Runtime* refused = nullptr) {
+        if (!open_candidate(rocm_storage, candidate, flags, refused)) return false;
         rocm_runtime = &rocm_storage;
         return true;
     };
@@ -154,6 +173,11 @@ const RuntimeStatus& load_rocm(const std::vector<Candidate>& packages) {
     if (std::string mapped = mapped_runtime(); !mapped.empty() && found({mapped, "already loaded"}, RTLD_NOLOAD))
         return rocm_storage.status;
     std::vector<Candidate> candidates = packages;
+    // A loaded emulator answers to the bare name, so a runtime of that name is asked for by its path.
+    if (emulator)
+        for (const std::string& directory : library_path())
+            if (std::string path = directory + "/libamdhip64.so.7"; std::filesystem::exists(path))
+                candidates.push_back({path, "library path"});
     for (const char* name : {"libamdhip64.so", "libamdhip64.so.7", "libamdhip64.so.6"})
         candidates.push_back({name, "library path"});
     for (const char* variable : {"ROCM_PATH", "HIP_PATH"})
@@ -161,7 +185,7 @@ const RuntimeStatus& load_rocm(const std::vector<Candidate>& packages) {
             candidates.push_back({std::string(root) + "/lib/libamdhip64.so", variable});
     candidates.push_back({"/opt/rocm/lib/libamdhip64.so", "default of ROCm"});
     for (const Candidate& candidate : candidates)
-        if (found(candidate)) break;
+        if (found(candidate, 0, emulator)) break;
     return rocm_storage.status;
 }
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 from conftest import run_python
 
 import waveattn
@@ -86,6 +88,24 @@ def test_the_emulator_serves_as_runtime_too(numpy_only):
     )
     assert "(0, 'gfx942', False), (1, 'gfx1200', False), (1024, 'gfx942', True), (1025, 'gfx1200', True)" in result.stdout
     assert result.stdout.split()[-1] == "True"
+
+
+def test_a_loaded_emulator_is_not_taken_for_a_runtime(numpy_only, tmp_path):
+    """Whatever was called before: the emulator answers to the name of the runtime's library."""
+    call_then_ask = (
+        "import numpy as np, waveattn\n"
+        "q = np.ones((1, 1, 3, 32), np.float32)\n"
+        "waveattn.flash_attention(q, q, q)\n"
+        "print(waveattn.is_available(), waveattn.info()['rocm']['path'])\n"
+    )
+    rocm = waveattn.info()["rocm"]
+    if not rocm["loaded"]:
+        assert run_python(call_then_ask).stdout.split()[0] == "False"
+    # A runtime on the library path, for which a copy of the emulator stands, is found behind the loaded emulator.
+    library = tmp_path / "libamdhip64.so.7"
+    shutil.copy(waveattn._runtime.emulator_path(), library)
+    found = run_python(call_then_ask, LD_LIBRARY_PATH=str(tmp_path)).stdout.split()
+    assert found == ["True", str(library)]
 
 
 def test_user_variables_are_left_as_they_were():
