@@ -8,8 +8,9 @@
 // fp32; the weights are narrowed to the element type for the second product. Rows on 16 bytes with D and Dv multiples
 // of 8 take the fast path of gfx950, others go through registers.
 //
-// Rows without a visible key have o = 0 and lse = -infinity. A NaN or infinity of a hidden key's v reaches the other
-// rows of its tile of 64 keys, as 0 * NaN does in a dense product; what lies outside the tensors is never read.
+// Rows without a visible key have o = 0 and lse = -infinity. A NaN or infinity in v of a key reaches all rows of the
+// waves (32 rows each) that compute its tile of 64 keys, also those that it is hidden from, as 0 * NaN does in a dense
+// product; what lies outside the tensors is never read.
 //
 // A call allocates nothing, does not synchronise and can be captured in a graph.
 #pragma once
