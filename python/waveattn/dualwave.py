@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import _arrays, _core, _registry
+from . import _arrays, _core, _options, _registry
 from .functional import check_options
 
 
@@ -35,17 +35,14 @@ def attend(
     A pinned basis or more than one split needs a workspace, allocated here.
     """
     check_options(causal=causal, scale=scale, device=device, layout=layout)
-    for name, value, words in (("basis", basis, ("online", "pinned")), ("xcd_swizzle", xcd_swizzle, ("auto", "on", "off"))):
-        if not isinstance(value, str):
-            raise TypeError(f"{name} must be one of {words}, got {value!r}")
+    _options.choice("basis", basis, ("online", "pinned"))
+    _options.choice("xcd_swizzle", xcd_swizzle, ("auto", "on", "off"))
     if isinstance(splits, bool) or not isinstance(splits, int):
         raise TypeError(f"splits must be an integer, got {splits!r}")
     if not 1 <= splits <= 1024:
         raise ValueError(f"splits must be from 1 to 1024, got {splits}")
     adapter = _arrays.adapter_of("q", q, stream)
     if _arrays.is_torch(q):
-        if stream is not None:
-            raise ValueError("torch tensors run on torch's current stream; use torch.cuda.stream() instead of stream=")
         from .torch_ops import check_no_gradient
 
         check_no_gradient(q, k, v, out)
